@@ -8,7 +8,7 @@ export DO_NOT_TRACK := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo demo-ses test test-quick test-wheel check format docs bench bench-quick chaos lock clean
+.PHONY: help install demo demo-ses test test-quick test-wheel check format docs bench bench-quick chaos soak lock clean
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ $(VENV)/.run: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mailout needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing mailout's packages into $(VENV): about two minutes, once."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python deployments/install.py requirements.lock
 	@touch $@
 
 $(VENV)/.command: $(VENV)/.run pyproject.toml
@@ -26,7 +26,7 @@ $(VENV)/.command: $(VENV)/.run pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.command requirements-dev.lock
 	@echo "Installing what the tests need into $(VENV)."
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.lock
+	@$(BIN)/python deployments/install.py requirements-dev.lock
 	@touch $@
 
 install: $(VENV)/.command  ## build .venv with the command mailout and what it needs
@@ -68,6 +68,9 @@ bench-quick: $(VENV)/.dev  ## some of the same with smaller sizes, in two minute
 
 chaos: $(VENV)/.dev  ## kill, stop, cut off and fill up everything: docs/reliability.md (25 minutes; ARGS=ROW[:STORE:MODE]: one)
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+soak: $(VENV)/.dev  ## mailout up for an hour, its processes killed: a section of docs/reliability.md (ARGS="--minutes 10")
+	@$(BIN)/python -m tests.chaos.soak $(ARGS)
 
 lock:  ## resolve pyproject.toml again into the two lock files (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group install pyproject.toml -o requirements.lock

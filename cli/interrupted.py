@@ -1,13 +1,16 @@
-"""Interrupted mailouts that `mailout up` finds after a crash, and when each continues."""
+"""Interrupted mailouts: which they are, and when each continues."""
 
 from __future__ import annotations
 
 import math
 import os
+import socket
 from collections.abc import Iterator
+from datetime import tzinfo
 
-from cli.show import ALL_PAUSED, titled
-from mailout.insight.reporting.phrases import count
+from mailout.base.time_format import spoken
+from mailout.insight.reporting.phrases import ALL_PAUSED, count, titled
+from mailout.letters.content.port import Kind
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.store import Store
@@ -36,6 +39,31 @@ def interrupted_mailouts(store: Store, machine: str, lock_seconds: float) -> Ite
         yield f"{said}. It goes on by itself, within {math.ceil(wait / 60)} minutes."
     if found and queue_rows.all_paused(store):
         yield ALL_PAUSED
+
+
+def interruption(
+    mailout: Mailout, *, now: float, lock_seconds: float, is_up: bool, zone: tzinfo
+) -> str | None:
+    """That nobody sends a mailout which was begun, and how it goes on. None: somebody does, or it waits.
+
+    `is_up`: `mailout up` runs here.
+    """
+    if mailout.status is Status.PENDING:
+        if is_up or mailout.started_at is None or mailout.defer_reason is not None:
+            return None
+        by = None
+    else:
+        by = mailout.goes_on_by(now, lock_seconds)
+        died = mailout.status is Status.PROCESSING and _died_here(
+            mailout.locked_by or "", socket.gethostname()
+        )
+        if by is None and not died:
+            return None
+    if is_up:
+        latest = by or _lease_ends(mailout, lock_seconds) + QUEUE_RUN_SECONDS
+        return f"interrupted; it goes on by itself, by {spoken(latest, zone)} at the latest"
+    again = "the command that began it" if mailout.kind is Kind.ARTICLE else f"mailout send {mailout.ref}"
+    return f"interrupted; it goes on by itself once `mailout up` runs, or now with: {again}"
 
 
 def _lease_ends(mailout: Mailout, lock_seconds: float) -> float:

@@ -29,6 +29,8 @@ COMMANDS = {
     "preview": "Write a mail to files, to look at before it is sent.",
     "status": "How things stand: everything, one mailout, or one message.",
     "subscribers": "The people on your list: import, export, look one up.",
+    "lists": "The lists that people can be on, and the form to join one.",
+    "segments": "Who should get it: filters over your subscribers, by name.",
     "doctor": "Would a mailout go through? If not: what to do about it.",
     "queue": "What waits and what was sent: pause, cancel, retry, settle.",
     "messages": "Single mails that failed or wait: list, retry, cancel.",
@@ -36,7 +38,9 @@ COMMANDS = {
     "dead-letters": "What failed for good: look, send again, drop.",
     "events": "Apply what SES has reported; its list of dead addresses.",
     "notify": "Send what a producer's SQLite queue of notifications asks for.",
-    "archive": "Move old mailouts out of the store, into files.",
+    "publish": "Put a letter into the archive on the web.",
+    "unpublish": "Take a letter out of the archive on the web.",
+    "retention": "Move old mailouts out of the store, into files.",
     "tokens": "Who may hand in single mails over HTTP.",
     "companies": "Companies that hand in single mails, and their limits.",
     "up": "Run everything here: Prefect, the flows, the gateway.",
@@ -44,6 +48,8 @@ COMMANDS = {
     "notion": "Make the databases to write in, in Notion.",
 }
 """Each is a module of `cli.commands`, imported when it is asked for: `--help` need not load an engine."""
+OLD_NAMES = {"archive": "retention"}
+"""For one version."""
 
 
 class Commands(TyperGroup):
@@ -51,6 +57,7 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         command = typer.main.get_command(import_module(f"cli.commands.{cmd_name.replace('-', '_')}").app)

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cli.interrupted import interruption
 from cli.names import SHORT_ID_CHARS
 from cli.output import say
+from cli.processes.prefect_api import UP_LOCK
 from cli.tables import TextTable
+from flows.orphans import is_up
 from mailout.app.engine import Engine
-from mailout.base.time_format import day, iso, spoken
-from mailout.insight.reporting.phrases import forecast_text, mode, wait
+from mailout.base.time_format import day, iso
+from mailout.insight.reporting.phrases import forecast_text, titled, wait
 from mailout.insight.reporting.plain import status_lines, summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.outbox.delivery.port import Message, MessageEvent
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
-
-ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
 
 
 def show_reports(engine: Engine, reports: Reports) -> None:
@@ -69,29 +70,34 @@ def _word(engine: Engine, mailout: Mailout) -> tuple[str, str]:
         case Status.PENDING if mailout.planned_for is not None:
             return "planned", "cyan"
         case Status.PENDING:
-            return "waits", "yellow"
+            return ("waits" if interrupted(engine, mailout) is None else "stopped"), "yellow"
         case Status.PROCESSING:
-            return ("sending", "cyan") if _goes_on_by(engine, mailout) is None else ("stopped", "yellow")
+            return ("sending", "cyan") if interrupted(engine, mailout) is None else ("stopped", "yellow")
         case Status.CANCELLED:
             return "cancelled", "dim"
         case Status.COMPLETED:
             return ("failed", "red") if mailout.outcome is MailoutOutcome.FAILED else ("done", "green")
 
 
-def titled(mailout: Mailout) -> str:
-    return mailout.subject if mode(mailout) == "real" else f"({mode(mailout)}) {mailout.subject}"
-
-
 def state_text(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
     """A few words, for a table; for what goes on by itself, until when."""
+    if (words := interrupted(engine, mailout)) is not None:
+        return words  # nobody is there to keep to a forecast
     words = _state(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
-    if forecast is None or forecast.ends_at is None or _goes_on_by(engine, mailout) is not None:
+    if forecast is None or forecast.ends_at is None:
         return words
     return f"{words}; {forecast_text(forecast, engine.limits.timezone)}"
 
 
-def _goes_on_by(engine: Engine, mailout: Mailout) -> float | None:
-    return mailout.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
+def interrupted(engine: Engine, mailout: Mailout) -> str | None:
+    """That nobody sends it any more, and how it goes on; None: somebody does, or it waits for a reason."""
+    return interruption(
+        mailout,
+        now=engine.store.now(),
+        lock_seconds=engine.settings.lock_seconds,
+        is_up=is_up(engine.settings.mailout_home / UP_LOCK),
+        zone=engine.limits.timezone,
+    )
 
 
 def _state(engine: Engine, mailout: Mailout) -> str:
@@ -99,8 +105,6 @@ def _state(engine: Engine, mailout: Mailout) -> str:
     match mailout.status:
         case Status.PENDING:
             return wait(mailout, zone)
-        case Status.PROCESSING if (by := _goes_on_by(engine, mailout)) is not None:
-            return f"nobody is sending it; goes on by {spoken(by, zone)} at the latest"
         case Status.PROCESSING:
             return "being sent"
         case Status.CANCELLED:

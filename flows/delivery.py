@@ -26,7 +26,7 @@ from tasks.audience import resolve_recipients
 from tasks.content import load_mailout, load_queued, render_content, use_rendered
 from tasks.delivery import Progress, send
 from tasks.display import DISPLAY
-from tasks.letter import Letter
+from tasks.letter import LetterRef
 from tasks.logs import hidden
 from tasks.reporting import report
 
@@ -42,7 +42,7 @@ class Delivery:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.has_own_run = True  # by the letter's name
-        self._letter: Letter | None = None
+        self._letter: LetterRef | None = None
         self._progress = Progress(engine.clock)
 
     def enqueue(self, ref: str, test: bool | None = None, asked_at: float | None = None) -> Mailout:
@@ -56,7 +56,7 @@ class Delivery:
         letter = self._know(render_content(loaded))
         return self.engine.store.mailout(letter.id)
 
-    def add(self, letter: Letter) -> None:
+    def add(self, letter: LetterRef) -> None:
         """One that steps of its own have loaded and rendered."""
         self._know(letter)
 
@@ -77,7 +77,7 @@ class Delivery:
         if self._letter is not None:  # else it could not even be loaded, which the run says
             report(self._letter, self._progress)
 
-    def _know(self, letter: Letter) -> Letter:
+    def _know(self, letter: LetterRef) -> LetterRef:
         self._letter = letter
         self._name(str(letter), letter.id)
         return letter

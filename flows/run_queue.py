@@ -40,11 +40,13 @@ def _take_turns(engine: Engine) -> State[Any]:
     if queue_rows.all_paused(engine.store):
         engine.pages.update_due()
         return Completed(message="Everything is paused.", name="Paused")
+    engine.welcomes.write()
     send_what_waits(engine.sending)
     intake = engine.intake
     with QueuedMailouts(engine) as steps:
 
         def look() -> None:
+            engine.welcomes.write()
             enqueue_ready(intake, steps.enqueue)
             enqueue_requested(intake, steps.enqueue)
 

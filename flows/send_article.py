@@ -40,7 +40,7 @@ def send_article(
         campaign_tag: What the batch belongs to: small letters, digits, hyphens.
         article_key: Which article: the key of its slices.
         send_batch_id: A UUID. Together with the tag it names the batch.
-        audience_filter: Only these: state, county, place, list, or an attribute of your subscribers.
+        audience_filter: Only these: state, county, place, list, an attribute, or filter: a segment's filter.
         actor: Who sends it, for the record.
     """
     if again := deliver_again(engine):

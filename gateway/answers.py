@@ -66,6 +66,12 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": Error, "description": WORDS[code].capitalize()} for code in codes}
 
 
+def wants_json(request: Request) -> bool:
+    """A program, and no browser."""
+    accept = request.headers.get("accept", "")
+    return "application/json" in accept and "text/html" not in accept
+
+
 def refusal(code: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"error": WORDS.get(code, "not possible")}, code, headers=headers)
 

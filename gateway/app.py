@@ -16,15 +16,29 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import api, articles, media, metrics, progress, requests, ses_events, unsubscribe
+from gateway import (
+    api,
+    articles,
+    join,
+    media,
+    metrics,
+    own_data,
+    preferences,
+    progress,
+    requests,
+    ses_events,
+    unsubscribe,
+    web_archive,
+)
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
-from gateway.api.problems import Problem, answer_problem
+from gateway.api.problems import ApiProblem, answer_problem
 from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Tools
 from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
+from gateway.own_data import OwnData
 from gateway.prefect_events import Emitter
 from gateway.refusals import RefusalLog
 from gateway.refused_webhooks import RefusedWebhooks
@@ -101,6 +115,14 @@ def create_app(
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
     app.include_router(articles.router(settings, store, emitter, wrong_passwords))
     app.include_router(unsubscribe.router(settings, store))
+    if settings.signup:
+        app.include_router(join.router(settings, store))
+    own = OwnData.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter)
+    app.include_router(preferences.router(settings, store, own))
+    if own is not None:
+        forget = (tools or Tools()).forget
+        app.include_router(own_data.router(own, preferences.pages_of(settings), forget))
+    app.include_router(web_archive.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
@@ -147,7 +169,7 @@ async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
     if request.url.path.startswith("/v1/"):
-        later = Problem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
+        later = ApiProblem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
         return await answer_problem(request, later)
     return refusal(503, headers={"Retry-After": "10"})
 

@@ -26,6 +26,7 @@ from mailout.base.settings import Settings
 from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.letters.audience.places import FilterError
+from mailout.letters.audience.segment_tree import LONGEST_FILTER
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request as Asked
@@ -38,9 +39,10 @@ MOST_ERRORS = 10
 
 Key = Annotated[str, StringConstraints(pattern="^[a-z0-9-]+$", max_length=200)]
 Value = Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+FilterText = Annotated[str, StringConstraints(max_length=LONGEST_FILTER, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
-class Wanted(BaseModel):
+class ArticleRequest(BaseModel):
     """Which article, to whom, under which name."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -48,8 +50,10 @@ class Wanted(BaseModel):
     campaign_tag: Key
     article_key: Key
     send_batch_id: UUID = Field(description="Together with the tag it names the batch: the same is one batch")
-    audience_filter: dict[Key | Value, Value] = Field(
-        default_factory=dict, max_length=20, description="state, county, place, list, or an attribute"
+    audience_filter: dict[Key | Value, FilterText] = Field(
+        default_factory=dict,
+        max_length=20,
+        description="state, county, place, list, an attribute; or filter: a segment's filter",
     )
     actor: Annotated[Value, StringConstraints(min_length=1, strip_whitespace=True)] = DEFAULT_ACTOR
     admin_password: str | None = Field(None, description="Or as Authorization: Bearer")
@@ -83,7 +87,9 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             wrong.one_more(site)
             return _wrong(request)
         try:
-            order = Wanted.model_validate_json(raw or await read_body(request, MAX_SMALL_BODY)).order()
+            order = ArticleRequest.model_validate_json(
+                raw or await read_body(request, MAX_SMALL_BODY)
+            ).order()
         except ValidationError as error:
             return _wrong_fields(_problems(error))
         try:
@@ -178,7 +184,7 @@ def _refusal(
     return JSONResponse(body, status, headers=headers)
 
 
-_SCHEMA = {"schema": Wanted.model_json_schema()}
+_SCHEMA = {"schema": ArticleRequest.model_json_schema()}
 _BODY = {"requestBody": {"required": True, "content": {"application/json": _SCHEMA}}}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Nobody is in the audience"},

@@ -7,11 +7,14 @@ from itertools import count
 
 from gateway.prefect_events import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT
 from gateway.watch import Found, Look
+from mailout.base.ids import welcome_id
 from mailout.base.settings import Settings
 from mailout.insight.metrics.scrape import rate_of
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.kinds.mailouts.requests import EVENT_SECONDS
+from mailout.kinds.sign_ups import sign_up_rows
+from mailout.kinds.sign_ups.port import WELCOME_SECONDS
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.protocol import Timing
@@ -44,6 +47,7 @@ def looks(
     yield Look("slow mailouts", QUEUE_EVENT, SLOW_LOOK_SECONDS, lambda: _slow(settings, store))
     singles = _SingleMails(store, rehearsal=_rehearses(settings))
     yield Look("single mails", SINGLE_MAILS_EVENT, SINGLE_MAILS_SECONDS, singles.find)
+    yield Look("welcome letters", QUEUE_EVENT, STORE_SECONDS, lambda: _welcomes(settings, store))
     yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
     if pages is not None:
         yield Look("pages to update", QUEUE_EVENT, NOTION_SECONDS, lambda: _outdated_pages(store))
@@ -59,10 +63,18 @@ def _queue(settings: Settings, store: Store) -> Found:
     return unattended(store, lease=lease, rehearses=_rehearses(settings), unanswered_for=EVENT_SECONDS)
 
 
+def _welcomes(settings: Settings, store: Store) -> Found:
+    """Who joined a list and has no letter in the outbox yet."""
+    rehearsal, since = _rehearses(settings), store.now() - WELCOME_SECONDS
+    owed = sign_up_rows.owed_welcomes(store, since, rehearsal=rehearsal)
+    return {welcome_id(one.list_key, one.email, rehearsal=rehearsal): 0.0 for one in owed}
+
+
 def _slow(settings: Settings, store: Store) -> Found:
     now, rehearses = store.now(), _rehearses(settings)
     speed = rate_of(outbox_rows.begun_since(store, now - SPEED_SECONDS, rehearsal=rehearses), now)
-    return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=settings.send_rate_per_sec)
+    rate = settings.send_rate(rehearses=rehearses)
+    return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=rate)
 
 
 def _rehearses(settings: Settings) -> bool:

@@ -14,11 +14,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mailout.base.addresses import as_written
+from mailout.base.signed_links import TokenData
 from mailout.letters.content.brand import DARK_PAPER, PAPER, Brand
 from mailout.letters.content.colors import SEEN, readable_on, words_on
-from mailout.letters.content.languages import Language, language, preferred
+from mailout.letters.content.languages import Language, language, preferred, shipped
 from mailout.letters.content.layout import PLAIN
-from mailout.letters.content.tokens import TokenData
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -39,6 +39,21 @@ class Page(StrEnum):
     KEPT = "kept"  # and undone
     GONE = "gone"  # cannot be undone here
     BAD = "bad"  # the link is damaged or not ours
+    JOIN = "join"  # the form
+    ASKED = "asked"  # whatever was posted
+    CONFIRM = "confirm"  # was it you?
+    JOINED = "joined"  # it was
+    OVER = "over"  # the link has had its time
+    CHOOSE = "choose"  # lists, pause, language
+    NO_CHOICE = "no_choice"  # they get no letters
+    MAILED = "mailed"  # confirm it by a mail
+    EXPIRED = "expired"  # the link of that mail is too old
+    OWN_DATA = "own_data"  # all that is known of them
+    ERASE = "erase"  # shall we?
+    ERASED = "erased"  # done
+    BUSY = "busy"  # not this minute
+    LETTERS = "letters"  # the archive on the web
+    NO_LETTER = "no_letter"  # none under this address, or not any more
 
 
 class Pages:
@@ -57,9 +72,16 @@ class Pages:
         self._headers = HEADERS | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
 
     def show(
-        self, page: Page, status: int = 200, *, accept_language: str = "", **values: Any
+        self,
+        page: Page,
+        status: int = 200,
+        *,
+        accept_language: str = "",
+        chosen: str | None = None,
+        **values: Any,
     ) -> HTMLResponse:
-        spoken = language(self._language) if self._language else preferred(accept_language)
+        """`chosen`: the reader's own choice, if they have made one."""
+        spoken = self.spoken(accept_language, chosen)
         html = TEMPLATES.get_template(f"{page}.html.j2").render(
             **self._org,
             **self._look,
@@ -68,6 +90,10 @@ class Pages:
             **values,
         )
         return HTMLResponse(html, status, headers=self._headers | {"Content-Language": spoken.code})
+
+    def spoken(self, accept_language: str, chosen: str | None = None) -> Language:
+        wanted = chosen if chosen in shipped() else self._language
+        return language(wanted) if wanted else preferred(accept_language)
 
 
 def _style(brand: Brand) -> str:

@@ -57,7 +57,7 @@ Short = Annotated[
 ]
 
 
-class Wanted(BaseModel):
+class MailoutRequest(BaseModel):
     """Which mailout: one of the three."""
 
     page_id: Short | None = Field(None, description="A Notion page: its id or address")
@@ -68,13 +68,13 @@ class Wanted(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _one(self) -> Wanted:
+    def _one(self) -> MailoutRequest:
         if sum(one is not None for one in (self.page_id, self.mailout_id, self.ref)) != 1:
             raise ValueError("give one of page_id, mailout_id and ref")
         return self
 
 
-class Accepted(Ok):
+class RequestAccepted(Ok):
     ref: str = Field(description="What will be sent")
     new: bool = Field(description="False: it was asked for less than a minute ago")
 
@@ -99,15 +99,15 @@ def router(
     @routes.post(
         "/send-mailout",
         status_code=202,
-        response_model=Accepted,
+        response_model=RequestAccepted,
         dependencies=[Depends(token_needed(settings, wrong))],
         responses=errors(400, 401, 403, 404, 413, 422, 429, 503),
-        openapi_extra=body_of(Wanted),
+        openapi_extra=body_of(MailoutRequest),
     )
-    async def send_mailout(request: Request) -> Accepted:
+    async def send_mailout(request: Request) -> RequestAccepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
         try:
-            wanted = Wanted.model_validate_json(await read_body(request, MAX_SMALL_BODY))
+            wanted = MailoutRequest.model_validate_json(await read_body(request, MAX_SMALL_BODY))
         except ValidationError as error:
             raise Refused(400, what_is_wrong(error.errors())) from None
         ref = await run_in_threadpool(_ref_of, wanted, store)
@@ -117,7 +117,7 @@ def router(
             is_test = says_test if is_test is None else is_test
         if not is_test and settings.mailout_transport != REHEARSING:
             await run_in_threadpool(_refuse_if_sent, ref, store)
-        return Accepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
+        return RequestAccepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
 
     @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))
     async def notion(request: Request) -> JSONResponse:
@@ -147,14 +147,15 @@ def router(
 
 
 async def write_request(store: QueueStore, emitter: Emitter | None, asked: Asked) -> bool:
-    """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
+    """Durable first; then Prefect gets an event, unless it got one just now, or the time that was chosen is
+    to come: the watch looks for it then. Whether it is new."""
     new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
-    if new and emitter is not None:
+    if new and emitter is not None and asked.not_before is None:
         emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})
     return new
 
 
-def _ref_of(wanted: Wanted, store: QueueStore) -> str:
+def _ref_of(wanted: MailoutRequest, store: QueueStore) -> str:
     """What Prefect's flow can find: a page, or a Markdown file. 404 for a mailout that nobody knows."""
     if wanted.mailout_id is not None:
         try:

@@ -74,6 +74,14 @@ def site_of(address: str | None) -> str:
     return "unknown" if found is None else str(found)
 
 
+def network_of(address: str | None) -> str:
+    """Whose customers share a limit: a /24, or the /56 that an IPv6 household gets."""
+    found = _ip(address)
+    if found is None:
+        return "unknown"
+    return str(ipaddress.ip_network((found, 24 if found.version == 4 else 56), strict=False))
+
+
 def _ip(address: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         found = ipaddress.ip_address((address or "").partition("%")[0])

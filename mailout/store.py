@@ -14,6 +14,7 @@ from mailout.insight.page_status.port import DueReports
 from mailout.insight.retention.port import Archives
 from mailout.kinds.articles.port import Articles
 from mailout.kinds.notifications.port import Notifications
+from mailout.kinds.sign_ups.port import SignUps
 from mailout.kinds.single_mails.companies import Companies
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.content.port import Contents
@@ -41,6 +42,7 @@ class Store(
     Articles,
     SingleMails,
     Companies,
+    SignUps,
     Protocol,
 ):
     """Where everything is kept. Every method is one transaction; every time is the store's."""

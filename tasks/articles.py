@@ -12,7 +12,7 @@ from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.requests import answer
 from mailout.outbox.queue.port import Request, RequestKind
 from tasks.artifacts import show_table
-from tasks.letter import Letter, if_transient
+from tasks.letter import LetterRef, if_transient
 from tasks.logs import hidden, with_engine
 
 
@@ -41,7 +41,7 @@ def load_slices(engine: Engine, article_key: str) -> int:
     retry_condition_fn=if_transient,
 )
 @with_engine
-def assemble_variants(engine: Engine, order: ArticleOrder) -> Letter | None:
+def assemble_variants(engine: Engine, order: ArticleOrder) -> LetterRef | None:
     """Take the census, render each variant, enqueue the batch. None: there is nobody to send to.
 
     Safe to repeat: the same batch is the same mailout.
@@ -54,4 +54,4 @@ def assemble_variants(engine: Engine, order: ArticleOrder) -> Letter | None:
     get_run_logger().info("%s", summary)
     rows = [{name: hidden(str(value)) for name, value in row.items()} for row in census_table(census)]
     show_table(f"census-{mailout.id}", rows, f"Census: {summary}")
-    return Letter(mailout)
+    return LetterRef(mailout)

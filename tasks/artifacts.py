@@ -16,14 +16,14 @@ from tasks.display import DISPLAY
 
 
 def show_table(key: str, rows: Sequence[dict[str, Any]], description: str) -> None:
-    Picture("table", key, description).show(json.dumps(rows, default=str))
+    RunArtifact("table", key, description).show(json.dumps(rows, default=str))
 
 
 def show_markdown(key: str, text: str, description: str) -> None:
-    Picture("markdown", key, description).show(text)
+    RunArtifact("markdown", key, description).show(text)
 
 
-class Picture:
+class RunArtifact:
     """One artifact of the current run. It is made by the first call that the server answers."""
 
     def __init__(self, type: str, key: str, description: str) -> None:

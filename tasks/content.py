@@ -10,7 +10,7 @@ from prefect.runtime import task_run
 from mailout.app.engine import Engine
 from mailout.kinds.mailouts.reading import LoadedMailout
 from mailout.letters.content import content_rows
-from tasks.letter import REPEATABLE, Letter
+from tasks.letter import REPEATABLE, LetterRef
 from tasks.logs import hidden, with_engine
 
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
@@ -35,26 +35,26 @@ def load_mailout(engine: Engine, ref: str, test: bool | None, asked_at: float | 
 
 @task(name="render content", task_run_name=_by_its_subject, **REPEATABLE)
 @with_engine
-def render_content(engine: Engine, loaded: LoadedMailout) -> Letter:
+def render_content(engine: Engine, loaded: LoadedMailout) -> LetterRef:
     """Render and check it, and write it into the queue. Safe to repeat: the same id is the same mailout."""
     mailout = engine.intake.enqueue_loaded(loaded)
-    letter = Letter(mailout)
+    letter = LetterRef(mailout)
     get_run_logger().info("%s “%s” is mailout %s", NAMED[letter.mode], mailout.subject, mailout.id)
     return letter
 
 
 @task(name="load mailout", task_run_name="load mailout: {mailout_id}", **REPEATABLE)
 @with_engine
-def load_queued(engine: Engine, mailout_id: str) -> Letter:
+def load_queued(engine: Engine, mailout_id: str) -> LetterRef:
     """Read a mailout that waits in the queue: its page or file was read when it was asked for."""
-    letter = Letter(engine.store.mailout(mailout_id))
+    letter = LetterRef(engine.store.mailout(mailout_id))
     get_run_logger().info("“%s”, from the queue", letter.subject)
     return letter
 
 
 @task(name="render content", task_run_name="render content: {letter}", **REPEATABLE)
 @with_engine
-def use_rendered(engine: Engine, letter: Letter) -> Letter:
+def use_rendered(engine: Engine, letter: LetterRef) -> LetterRef:
     """What it was rendered to when it came into the queue; later edits change nothing."""
     store = engine.store
     content_hash = store.mailout(letter.id).content_hash

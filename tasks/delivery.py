@@ -11,8 +11,8 @@ from mailout.app.engine import Engine
 from mailout.app.sending import goes_on
 from mailout.base.clock import Clock
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
-from tasks.artifacts import Picture
-from tasks.letter import Letter
+from tasks.artifacts import RunArtifact
+from tasks.letter import LetterRef
 from tasks.logs import with_engine
 
 TIME_SLICE_SECONDS = 45.0
@@ -25,13 +25,13 @@ class Progress:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._bar: Picture | None = None
+        self._bar: RunArtifact | None = None
         self._next = 0.0
 
-    def begin(self, letter: Letter) -> None:
+    def begin(self, letter: LetterRef) -> None:
         if self._bar is None:
             description = f"“{letter}”: how much of it has been sent"
-            self._bar = Picture("progress", letter.artifact_key("progress"), description)
+            self._bar = RunArtifact("progress", letter.artifact_key("progress"), description)
             self._bar.show(0.0)
 
     def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
@@ -47,7 +47,9 @@ class Progress:
 
 @task(name="send", task_run_name="send: {letter}", cache_policy=NO_CACHE, retries=0)
 @with_engine
-def send(engine: Engine, letter: Letter, progress: Progress, still_its_turn: Callable[[], bool]) -> Letter:
+def send(
+    engine: Engine, letter: LetterRef, progress: Progress, still_its_turn: Callable[[], bool]
+) -> LetterRef:
     """Send until it is done, has to wait, or another mailout has its turn.
 
     Never retried: its retries are the outbox's own.

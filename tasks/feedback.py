@@ -8,6 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.insight.history.counting import keep_counts
+from mailout.kinds.sign_ups.erasing import erase_unconfirmed
 from mailout.outbox.feedback import ingest
 from mailout.outbox.feedback.port import Applied
 from mailout.outbox.feedback.reconcile import Reconciled
@@ -49,9 +50,11 @@ def apply_events(engine: Engine) -> Applied:
 @task(name="reconcile", cache_policy=NO_CACHE, retries=3, retry_delay_seconds=5)
 @with_engine
 def reconcile(engine: Engine) -> Reconciled:
-    """Reap, look for doubts, ask for the quota, check and keep counts, tell rates to pages. Repeatable."""
+    """Reap, look for doubts, ask for the quota, check and keep counts, erase sign-ups that nobody confirmed,
+    tell rates to pages. Repeatable."""
     found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
     keep_counts(engine.store, engine.limits.timezone)
+    erase_unconfirmed(engine.store)
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)

@@ -18,7 +18,7 @@ from tasks.logs import hidden
 SLUG_LENGTH = 40
 
 
-class Letter:
+class LetterRef:
     """A mailout's id, and its subject as Prefect's pages may show it.
 
     Every step returns the letter it was given: from that Prefect knows that the next one depends on it.

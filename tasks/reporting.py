@@ -9,7 +9,7 @@ from mailout.app.engine import Engine
 from mailout.insight.reporting.rendering import ledger_table, markdown_report
 from tasks.artifacts import show_markdown, show_table
 from tasks.delivery import Progress
-from tasks.letter import Letter
+from tasks.letter import LetterRef
 from tasks.logs import hidden, with_engine
 
 
@@ -21,7 +21,7 @@ from tasks.logs import hidden, with_engine
     retry_delay_seconds=5,
 )
 @with_engine
-def report(engine: Engine, letter: Letter, progress: Progress) -> Letter:
+def report(engine: Engine, letter: LetterRef, progress: Progress) -> LetterRef:
     """CSV, report page, and the run's artifacts. Safe to repeat: all of it is made from the store."""
     reports = engine.report(letter.id)
     summary = reports.summary.redacted(hidden)  # more people see Prefect's pages than our files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +27,10 @@ from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, wri
 from mailout.kinds.articles.variants import Census
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.places import split_places
+from mailout.letters.audience.places import FILTER, split_places
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
-from mailout.letters.content.model import UNSUBSCRIBE_URL
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
 from mailout.outbox.delivery.preview import write_preview
 
@@ -37,7 +38,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
 Filter = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="KEY=VALUE", help="state, county, place, list, or an attribute."),
+    typer.Option("--filter", metavar="FILTER", help="state=OH, list=news, or a segment's filter."),
 ]
 SOMEBODY = "reader@example.org"
 
@@ -136,18 +137,18 @@ def preview(
             "They would get nothing: no slice is for them.", remedy="See: mailout article census"
         )
     content = articles.render(article)
-    link = footer_of(engine.settings).url(tokens_of(engine.settings).make(to, "general"))
+    links = footer_of(engine.settings).urls(tokens_of(engine.settings).make(to, "general"))
     try:
         about = write_preview(
             document_of(article),
             content,
             out,
-            {UNSUBSCRIBE_URL: link},
+            {**links, VIEW_URL: "#"},
             to=to,
             from_email=engine.settings.from_email or "nobody@example.org",
             from_name=engine.settings.from_name or "",
             reply_to=engine.settings.reply_to,
-            unsubscribe_url=link,
+            unsubscribe_url=links[UNSUBSCRIBE_URL],
             date=engine.clock.now(),
         )
     except OSError as error:
@@ -244,12 +245,21 @@ def _show_census(found: dict[str, Any]) -> None:
         say(f"{'':>23}{row['slices'].replace(SCOPE, '')}")
 
 
+_NAMED = re.compile(r"\s*([^\s=<>!\"()]+)=([^=<>\"]*)")
+"""The old form: a key, `=` right after it, a value without quotes."""
+
+
 def _filter(written: list[str] | None) -> dict[str, str]:
-    pairs = [one.partition("=") for one in written or ()]
-    for key, equals, _ in pairs:
-        if not equals:
-            raise UsageError(f"--filter {key} has no `=`.", remedy="Write it as --filter state=OH.")
-    return {key.strip(): value.strip() for key, _, value in pairs}
+    """Old forms by their key; filters in the language of segments together under one."""
+    named, filters = {}, []
+    for one in written or ():
+        found = _NAMED.fullmatch(one)
+        if found:
+            named[found[1]] = found[2].strip()
+        else:
+            filters.append(one)
+    together = filters[0] if len(filters) == 1 else " and ".join(f"({one})" for one in filters)
+    return named | ({FILTER: together} if filters else {})
 
 
 def _as_row(one: Slice) -> dict[str, str]:

@@ -20,9 +20,11 @@ from gateway.prefect_events import Emitter
 from gateway.server import server_for
 from gateway.watch import Watch
 from mailout.app import forgetting, notification_wiring, wiring
+from mailout.app.drafts import Drafts
 from mailout.app.examination import examine
 from mailout.base.clock import SystemClock
 from mailout.base.settings import Settings
+from mailout.store import Store
 
 log = logging.getLogger("mailout.gateway")
 
@@ -55,7 +57,7 @@ def gateway(
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),
             page_lookup=wiring.page_lookup(settings),
-            tools=_tools(settings),
+            tools=_tools(settings, store),
             watch=Watch(list(looks(settings, store, pages, wiring.event_queue(settings))), clock),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
@@ -70,13 +72,14 @@ def gateway(
         store.close()
 
 
-def _tools(settings: Settings) -> Tools:
+def _tools(settings: Settings, store: Store) -> Tools:
     return Tools(
         examine=partial(examine, settings),
         forget=partial(forgetting.forget_here, settings),
         producer_queue=partial(notification_wiring.producer_queue, settings),
         requeue_notification=partial(notification_wiring.requeue_notification, settings),
         run_address=partial(run_address, environment(settings.mailout_home)),
+        drafts=Drafts(settings, store),
     )
 
 
@@ -87,7 +90,7 @@ def _missing(settings: Settings) -> list[str]:
         missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
     if settings.unsubscribe_secret is None:
         missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
-    if settings.admin_password is None:
+    if not settings.has_dashboard:
         missing.append("ADMIN_PASSWORD is not set: the dashboard stays closed.")
     if settings.api_token is None:
         missing.append("API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,9 +24,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 TRIAL_ADDRESS = "http://127.0.0.1:8080/unsubscribe"
 """Works on this machine while the gateway runs: enough to try it, and never sent to people."""
 FOR_TRIAL = (
-    "# How people leave. The address is for trying things out; before real letters set the gateway's own:\n"
-    "# docs/feedback.md says how. Keep the secret: links in letters are signed with it."
+    "# How people unsubscribe. The address is for trying things out; before real letters set the\n"
+    "# gateway's own: docs/feedback.md says how. Keep the secret: links in letters are signed with it."
 )
+MACHINE_ZONE = Path("/etc/localtime")
+PASSWORD_BYTES = 15
 HEADING = "# Written by `mailout init`. Every setting, with what it does: docs/settings.md"
 
 
@@ -35,6 +39,18 @@ class SetupQuestion:
     words: str
     like: str = ""
     """A setting whose answer is offered as the default."""
+    offers: Callable[[], str] | None = None
+    """What is offered as the default instead."""
+
+
+def machine_zone() -> str:
+    """As this machine's clock is set; UTC where that cannot be told."""
+    zone = os.environ.get("TZ", "").strip() or str(MACHINE_ZONE.resolve()).partition("zoneinfo/")[2]
+    try:
+        _check("SEND_TIMEZONE", zone)
+    except SettingsError:
+        return "UTC"
+    return zone or "UTC"
 
 
 QUESTIONS = (
@@ -46,6 +62,9 @@ QUESTIONS = (
     SetupQuestion("FROM_NAME", "--from-name", "The name beside it", like="ORG_NAME"),
     SetupQuestion(
         "TEST_EMAILS", "--test-emails", "Who gets test letters (several: with commas)", like="FROM_EMAIL"
+    ),
+    SetupQuestion(
+        "SEND_TIMEZONE", "--timezone", "Your time zone (times are shown and read in it)", offers=machine_zone
     ),
 )
 
@@ -61,10 +80,16 @@ def init(
     test_emails: Annotated[
         str | None, typer.Option("--test-emails", help="Who gets test letters, separated by commas.")
     ] = None,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", help="Your time zone, like Europe/Lisbon.")
+    ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard/--no-dashboard", help="Set a password for the dashboard.")
+    ] = True,
     yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
-    """Write a .env for this folder: who you are, who gets tests, and how people leave.
+    """Write a .env for this folder: who you are, who gets tests, and a password for the dashboard.
 
     What .env says already stays, unless an option says otherwise. Nothing is sent to anybody until you set
     MAILOUT_TRANSPORT=ses.
@@ -76,12 +101,18 @@ def init(
         "FROM_EMAIL": from_email,
         "FROM_NAME": from_name,
         "TEST_EMAILS": test_emails,
+        "SEND_TIMEZONE": timezone,
     }
     answers = {name: value.strip() for name, value in given.items() if value and value.strip()}
     for name, value in answers.items():
         _check(name, value)
-    _ask(answers, known, asking=not yes and not json)
+    asking = not yes and not json
+    _ask(answers, known, asking=asking)
     made_up = _made_up(known)
+    if dashboard and not known.get("ADMIN_PASSWORD"):
+        ask = asking and sys.stdin.isatty()
+        if not ask or typer.confirm("Make a password for the dashboard?", default=True, err=True):
+            made_up["ADMIN_PASSWORD"] = secrets.token_urlsafe(PASSWORD_BYTES)
     if answers:
         write_settings(DOTENV, answers, heading=HEADING)
     if made_up:
@@ -91,12 +122,12 @@ def init(
     if json:
         print_json({"file": str(DOTENV), "written": list(written), "missing": open_})
     else:
-        _tell(list(written), open_, answers.get("TEST_EMAILS") or known.get("TEST_EMAILS"))
+        _tell(list(written), open_, {**known, **written})
 
 
 def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> None:
     open_ = [q for q in QUESTIONS if not (known.get(q.setting) or answers.get(q.setting))]
-    unknown = [q.option for q in open_ if not q.like]
+    unknown = [q.option for q in open_ if not (q.like or q.offers)]
     if asking and unknown and not sys.stdin.isatty():
         raise UsageError(
             f"No terminal to ask on, and some settings are unknown: {', '.join(unknown)}.",
@@ -104,6 +135,7 @@ def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> 
         )
     for question in open_:
         offered = answers.get(question.like) or known.get(question.like)
+        offered = question.offers() if question.offers else offered
         if asking and sys.stdin.isatty():
             answers[question.setting] = _answer(question, offered)
         elif offered:
@@ -136,7 +168,7 @@ def _made_up(known: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in made.items() if not known.get(name)}
 
 
-def _tell(written: list[str], open_: list[str], test_emails: str | None) -> None:
+def _tell(written: list[str], open_: list[str], settings: Mapping[str, str]) -> None:
     if not written:
         say(f"{DOTENV} has everything already; nothing was changed.")
     else:
@@ -146,8 +178,13 @@ def _tell(written: list[str], open_: list[str], test_emails: str | None) -> None
     if open_:
         say(f"Still to fill in, in {DOTENV}: {', '.join(open_)}.")
         return
-    say("\nNext, write letter.md:", style="bold")
+    say("\nNext, import your people (it shows what it understood, and asks first):", style="bold")
+    say("  mailout subscribers import list.csv")
+    say("\nThen write letter.md:", style="bold")
     say("  ---\n  subject: Hello\n  ---\n  Dear friends, …")
-    say(f"\nThen send it as a test to {test_emails}:", style="bold")
+    say(f"\nSend it as a test to {settings['TEST_EMAILS']}:", style="bold")
     say("  mailout send letter.md --test")
-    say("Until you set MAILOUT_TRANSPORT=ses, letters become files in .mailout/outbox; nobody gets one.")
+    if settings.get("ADMIN_PASSWORD"):
+        say(f"\nSee it all on the dashboard (its password: ADMIN_PASSWORD in {DOTENV}):", style="bold")
+        say("  mailout up")
+    say("\nUntil you set MAILOUT_TRANSPORT=ses, letters become files in .mailout/outbox; nobody gets one.")

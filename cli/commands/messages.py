@@ -19,7 +19,7 @@ from mailout.base.select import SELECT_LIMIT
 from mailout.base.time_format import day
 from mailout.insight.reporting.phrases import count
 from mailout.outbox.delivery import outbox_rows
-from mailout.outbox.delivery.states import WAITING, State
+from mailout.outbox.delivery.outbox_rows import SINGLE_MAIL_STATES
 from mailout.outbox.queue import actions
 
 app = typer.Typer(
@@ -38,13 +38,6 @@ class Shown(StrEnum):
     PENDING = "pending"
 
 
-STATES = {
-    Shown.FAILED: (State.FAILED, State.VALIDATION_FAILED),
-    Shown.UNKNOWN: (State.UNKNOWN,),
-    Shown.PENDING: WAITING,
-}
-
-
 @app.command("list", epilog="Example: mailout messages list --state failed --company shop")
 def list_(
     state: Annotated[Shown, typer.Option("--state", help="Which of them.")] = Shown.FAILED,
@@ -56,7 +49,7 @@ def list_(
 ) -> None:
     """Single mails in one state, the latest first."""
     engine = open_engine()
-    rows = outbox_rows.single_mails(engine.store, STATES[state], company, limit)
+    rows = outbox_rows.single_mails(engine.store, SINGLE_MAIL_STATES[state], company, limit)
     if json:
         print_json([message_dict(row, ()) for row in rows])
         return

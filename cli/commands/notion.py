@@ -25,6 +25,8 @@ app = typer.Typer(
 
 HEADING = "# Notion: where letters are written, and where errors are listed (docs/notion.md)"
 MAILOUTS, ERRORS = "NOTION_DB_MAILOUTS", "NOTION_DB_ERRORS"
+DONE, SENT = "NOTION_STATUS_SEND", "Sent"
+"""What a database that is made here calls done. Seed 000's `Send` stays the default for others."""
 
 
 @app.callback()
@@ -49,6 +51,9 @@ def init(
     """
     settings, asked_for = _with_token(read_settings())
     made: dict[str, str] = {}
+    named: dict[str, str] = {}
+    if settings.notion_db_mailouts is None and "notion_status_send" not in settings.model_fields_set:
+        settings, named = settings.model_copy(update={"notion_status_send": SENT}), {DONE: SENT}
     databases = wiring.notion_databases(settings)
     try:
         parent = databases.parent(page)
@@ -56,7 +61,7 @@ def init(
         mailouts = settings.notion_db_mailouts
         if mailouts is None:
             mailouts = made[MAILOUTS] = databases.make_mailouts(parent)
-            write_settings(DOTENV, {MAILOUTS: mailouts})  # at once: the next call may fail
+            write_settings(DOTENV, {MAILOUTS: mailouts} | named)  # at once: the next call may fail
         if settings.notion_db_errors is None:
             made[ERRORS] = databases.make_errors(parent, mailouts)
             write_settings(DOTENV, {ERRORS: made[ERRORS]})

@@ -12,12 +12,13 @@ from cli.engine import open_engine
 from cli.output import Json, print_json, say
 from cli.show import near
 from mailout.app.engine import Engine
+from mailout.base import ids
 from mailout.base.addresses import address_of
 from mailout.base.errors import Abort, MailoutError, UsageError
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.content.document import Problem, problem_line
-from mailout.letters.content.from_settings import footer_of, tokens_of
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
+from mailout.letters.content.from_settings import footer_of, tokens_of, view_url
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content
 from mailout.letters.content.variables import filled, placeholders, required_of, variables_of
 from mailout.outbox.delivery.preview import write_preview
 
@@ -51,21 +52,23 @@ def preview(
     to, values = SOMEBODY, placeholders(variables_of(content))
     if reader is not None:
         to, values, from_name = _as_reader(engine, content, reader, from_name)
-    link = footer_of(settings).url(tokens_of(settings).make(to, source_mailout.list_key))
+    links = footer_of(settings).urls(tokens_of(settings).make(to, source_mailout.list_key))
+    page = view_url(settings, ids.mailout_id(source_mailout.ref), None)
     values |= {"email": to, "from_name": from_name or settings.from_email or ""}
     try:
         about = write_preview(
             document,
             content,
             out,
-            {UNSUBSCRIBE_URL: link, **filled(variables_of(content), values)},
+            {**links, VIEW_URL: page, **filled(variables_of(content), values)},
             to=to,
             from_email=settings.from_email or "nobody@example.org",
             from_name=from_name,
             reply_to=source_mailout.reply_to or settings.reply_to,
-            unsubscribe_url=link,
+            unsubscribe_url=links[UNSUBSCRIBE_URL],
             unsubscribe_mailbox=settings.unsubscribe_mailbox,
             list_key=source_mailout.list_key,
+            called=_called(engine, source_mailout.list_key),
             org_name=settings.org_name or "",
             date=engine.clock.now(),
             refusals=[_refusal(error) for error in refusals],
@@ -92,6 +95,11 @@ def _as_reader(
     missing = [name for name in required_of(variables_of(content)) if not values.get(name, "").strip()]
     values |= {name: f"[{name}]" for name in missing}
     return email, values, person["from_name"] or from_name
+
+
+def _called(engine: Engine, list_key: str | None) -> str | None:
+    of = list_rows.list_or_none(engine.store, list_key)
+    return of.name if of else None
 
 
 def _refusal(error: MailoutError) -> Problem:

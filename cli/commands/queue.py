@@ -11,10 +11,10 @@ from cli.confirm import Yes, confirm
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, show_mailout, show_mailouts
+from cli.show import show_mailout, show_mailouts
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
-from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.phrases import ALL_PAUSED, count, edited_meanwhile
 from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
@@ -97,14 +97,21 @@ def pause(
 def resume(
     id: MaybeId = None,
     all_: Annotated[bool, typer.Option("--all", help="Undo `pause --all`.")] = False,
+    yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
-    """Let a mailout (or everything) go on, whatever it waited for."""
+    """Let a mailout (or everything) go on, whatever it waited for.
+
+    If its page or file was edited after some people got it, it says so and asks.
+    """
     engine = open_engine()
     if _everything(id, all_):
         _switch(engine, False, json)
         return
-    _show(engine, actions.resume(engine.store, find_mailout(engine, id or "").id), json)
+    mailout = find_mailout(engine, id or "")
+    if mailout.defer_reason is not None and engine.intake.was_edited(mailout):
+        confirm(f"{edited_meanwhile(mailout)} Resume it?", yes)
+    _show(engine, actions.resume(engine.store, mailout.id), json)
     _goes_on(json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from cli.progress import showing
 from cli.show import show_reports
 from mailout.app import examination, wiring
 from mailout.app.engine import Engine
-from mailout.base.errors import NotFound, UsageError
+from mailout.base.errors import MailoutError, NotFound, ProviderUnreachable, UsageError
 from mailout.insight.reporting.phrases import count
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.content.document import problem_line
@@ -27,6 +28,8 @@ from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+PROVIDER_SECONDS = 8.0
+"""For SES to say anything at all before a test is begun."""
 DONE, FAILED, DEFERRED = 0, 1, 75
 GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on with the rest."
 
@@ -73,6 +76,8 @@ def send(
     about = engine.intake.announcement(ref, test)
     if about is not None:
         ask_first(engine, about, yes)
+    elif not engine.rehearses:
+        require_provider(engine)
     stop = Stop(engine)
     server = prefect_home.server_in_use(engine.settings.mailout_home.absolute())
     # A test is for one or two people: Prefect would cost more than all the rest of it.
@@ -93,16 +98,37 @@ def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
             raise UsageError(f"{check.name}: {check.message}.", remedy=check.remedy or None)
         note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
     sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
-    people = count(about.people, "person", "people")
-    confirm(f"“{about.subject}” goes to {people} through Amazon SES, from {sender}. Send it?", yes)
+    edited = f"{about.edited} " if about.edited else ""
+    if about.snoozed:
+        note(f"{count(about.snoozed, 'person', 'people')} asked for a pause and will not get it.")
+    confirm(
+        f"{edited}“{about.subject}” goes to {about.reach} through Amazon SES, from {sender}. Send it?", yes
+    )
+
+
+def require_provider(engine: Engine) -> None:
+    """Of a test. Without a network it would be tried for minutes, and who watches would not know why."""
+    failed: list[MailoutError] = []
+
+    def ask() -> None:
+        try:
+            engine.sending.provider.ask(must_reach=True)
+        except MailoutError as error:
+            failed.append(error)
+
+    asking = threading.Thread(target=ask, name="ask the provider", daemon=True)
+    asking.start()
+    asking.join(PROVIDER_SECONDS)  # looking up a name can take longer than connecting may
+    if asking.is_alive():
+        raise ProviderUnreachable.named("SES", f"no answer for {PROVIDER_SECONDS:g} seconds")
+    if failed:
+        raise failed[0]
 
 
 def starting(home: Path, server: str | None = None) -> str:
     if server is not None:
         return f"Preparing; its run shows on {server.removesuffix('/api')}/runs"
-    if prefect_home.is_new(home):
-        return "Building Prefect's database, once"
-    return "Starting Prefect, about 10 seconds"
+    return prefect_home.starting(home)
 
 
 def run_flow(engine: Engine, ref: str, test: bool | None) -> str:

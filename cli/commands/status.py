@@ -11,7 +11,7 @@ import typer
 from cli.engine import open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import ALL_PAUSED, message_dict, show_files, show_mailouts
+from cli.show import interrupted, message_dict, show_files, show_mailouts
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
@@ -19,7 +19,7 @@ from mailout.base.addresses import LEFT_OUT
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso
 from mailout.insight.reporting.codes import remedy_of
-from mailout.insight.reporting.phrases import count, single_mails_wait
+from mailout.insight.reporting.phrases import ALL_PAUSED, count, single_mails_wait
 from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.queue_json import mailout_dict, single_mails_dict
 from mailout.insight.reporting.reports import Reports
@@ -107,10 +107,11 @@ def _overview(engine: Engine, json: bool) -> None:
 
 def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> None:
     found = engine.store.mailout(id)
-    alone = found.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
-    forecast = engine.queue_forecast.forecast(id) if alone is None else None  # nobody is there to keep to it
+    stopped = interrupted(engine, found)
+    forecast = engine.queue_forecast.forecast(id) if stopped is None else None
     summary = reports.summary if reports else summarise(engine.store, id, forecast=forecast)
-    summary = replace(summary, goes_on_by=alone)
+    goes_on_by = found.goes_on_by(engine.store.now(), engine.settings.lock_seconds)
+    summary = replace(summary, interrupted=stopped, goes_on_by=goes_on_by)
     errors = error_log.errors(engine.store, id, limit=20)
     if json:
         problems = {"problems": [{"code": e.code, "message": e.message} for e in errors]}
@@ -142,6 +143,7 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         "request": row["request_id"],
         "id at the provider": row["ses_message_id"],
         "company": row["company_id"],
+        "next attempt": iso(row["next_attempt_at"]) if row["state"] in WAITING else None,
     }
     for name, value in known.items():
         if value:

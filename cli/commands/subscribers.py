@@ -20,6 +20,7 @@ from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
+from mailout.insight.reporting.people_csv import people_lines
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
@@ -35,7 +36,7 @@ app = typer.Typer(
 )
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
-COLUMNS = ("email", "status", "from_name", "bounce_type", "bounce_subtype", "lists", "ocd_ids")
+CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
 
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
@@ -43,30 +44,42 @@ def export(
     out: Annotated[
         Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
     ] = None,
+    consents: Annotated[
+        bool,
+        typer.Option("--consents", help="Instead: who agreed to which list, when, to which words and where."),
+    ] = False,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
     engine = open_engine()
     written = 0
-    attributes = sorted({name for row in _everybody(engine) for name in row["attributes"]})
-    with writing(out) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow((*COLUMNS, *map(safe, attributes)))
-        for row in _everybody(engine):
-            values = [row["attributes"].get(name) for name in attributes]
-            writer.writerow(map(_cell, (*(row.get(name) for name in COLUMNS), *values)))
+    if consents:
+        _export_consents(engine, out)
+        return
+
+    def everybody() -> Iterator[Subscriber]:
+        nonlocal written
+        written = 0
+        for row in every(engine.store, subscriber_rows.SUBSCRIBERS):
             written += 1
+            yield row
+
+    with writing(out) as file:
+        file.writelines(people_lines(everybody))
     if out is not None:
         note(f"{count(written, 'person', 'people')} written to {out}.")
 
 
-def _everybody(engine: Engine) -> Iterator[Subscriber]:
-    return every(engine.store, subscriber_rows.SUBSCRIBERS)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return safe("|".join(value) if isinstance(value, list | tuple) else str(value))
+def _export_consents(engine: Engine, out: Path | None) -> None:
+    written = 0
+    with writing(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(CONSENT_COLUMNS)
+        for row in every(engine.store, subscriber_rows.CONSENTS):
+            shown = {**row, "at": iso(row["at"])}
+            writer.writerow(safe(str(shown[name])) for name in CONSENT_COLUMNS)
+            written += 1
+    if out is not None:
+        note(f"{count(written, 'consent')} written to {out}.")
 
 
 @app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")
@@ -187,8 +200,10 @@ def show(
     engine = open_engine()
     engine.store.normalise_addresses()
     person = subscriber_rows.subscriber(engine.store, norm)
+    consents = subscriber_rows.consents(engine.store, norm)
     if json:
-        print_json(_with_times(person))
+        told = [{**one, "at": iso(one["at"])} for one in consents]
+        print_json(_with_times(person) | {"consents": told})
         return
     zone = engine.limits.timezone
     say(person["email"], style="bold")
@@ -196,7 +211,7 @@ def show(
     say(f"  {'status':<14}  {person['status']}{since}")
     facts: dict[str, object] = {name: person.get(name) for name in FACTS}
     times = {"known since": person["created_at"], "unsubscribed": person["left_at"]}
-    times |= {"complained": person["complained_at"]}
+    times |= {"complained": person["complained_at"], "pause until": person["snoozed_until"]}
     facts |= {words: spoken(at, zone) for words, at in times.items() if at}
     if person["email_norm"] != person["email"]:
         facts["written to"] = person["email_norm"]
@@ -204,10 +219,13 @@ def show(
         if value:
             say(f"  {name:<14}  {value}")
     for entry in person["lists"]:
-        since = (
-            f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})" if entry["unsubscribed_at"] else ""
-        )
+        since = f" (joined {spoken(entry['joined_at'], zone)})" if entry["joined_at"] else ""
+        if entry["unsubscribed_at"]:
+            since = f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})"
         say(f"  {'list':<14}  {entry['list_key']}{since}")
+    for one in consents:
+        said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"
+        say(f"  {'agreed to':<14}  {said}")
     for ocd_id in person["ocd_ids"]:
         say(f"  {'ocd_id':<14}  {ocd_id}")
     for name, value in person["attributes"].items():
@@ -215,7 +233,7 @@ def show(
 
 
 FACTS = ("from_name", "bounce_type", "bounce_subtype")
-TIMES = ("created_at", "status_updated_at", "left_at", "complained_at")
+TIMES = ("created_at", "status_updated_at", "left_at", "complained_at", "snoozed_until")
 
 
 def _with_times(person: Mapping[str, Any]) -> dict[str, Any]:

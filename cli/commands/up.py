@@ -23,7 +23,7 @@ from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
 from cli.processes.plan import PROJECT, ProcessPlan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
-from cli.processes.prefect_home import build_database
+from cli.processes.prefect_home import build_database, starting
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
@@ -89,7 +89,7 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
     supervisor = Supervisor(home / "logs", parts_environment(home, plan), note)
     with _stopping() as stop:
         try:
-            _start(supervisor, plan, stop, notify=settings.notify_db is not None)
+            _start(supervisor, plan, stop, home, notify=settings.notify_db is not None)
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
@@ -151,7 +151,9 @@ def _require_possible(plan: ProcessPlan) -> None:
 # ── starting ──
 
 
-def _start(supervisor: Supervisor, plan: ProcessPlan, stop: threading.Event, *, notify: bool) -> None:
+def _start(
+    supervisor: Supervisor, plan: ProcessPlan, stop: threading.Event, home: Path, *, notify: bool
+) -> None:
     """The gateway at once, since people wait for it; then the server, to which all the others speak."""
     python = [sys.executable, "-m"]
     url = supervisor.env["PREFECT_API_URL"].rstrip("/")
@@ -159,7 +161,7 @@ def _start(supervisor: Supervisor, plan: ProcessPlan, stop: threading.Event, *, 
         gateway = ["cli", "gateway", "--host", plan.host, "--port", str(plan.port)]
         supervisor.start("gateway", [*python, *gateway])
     if plan.own_server:
-        note("Starting Prefect; the first time it builds its database, about 20 seconds.")
+        note(f"{starting(home)}.")
         build_database(supervisor.env, supervisor.logs / "prefect.log")
         command = ["prefect", "server", "start", "--port", str(plan.prefect_port)]
         supervisor.start("prefect", [*python, *command], health=f"{url}/health")
@@ -197,7 +199,7 @@ def _show(settings: Settings, supervisor: Supervisor, plan: ProcessPlan) -> None
     mail = "Amazon SES" if settings.mailout_transport == "ses" else folder
     say("mailout is up.", style="bold")
     if not plan.only_workers:
-        closed = "" if settings.admin_password else "   closed: set ADMIN_PASSWORD"
+        closed = "" if settings.has_dashboard else "   closed: set ADMIN_PASSWORD"
         say(f"  dashboard {plan.gateway}/{closed}")
     say(f"  Prefect   {prefect}   runs and schedules; start a flow by hand there")
     if plan.own_server:

@@ -96,6 +96,12 @@ def build_database(env: Mapping[str, str], log: Path) -> None:
             subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False)
 
 
+def starting(home: Path) -> str:
+    if is_new(home):
+        return "Building Prefect's database, once: about 20 seconds"
+    return "Starting Prefect, about 10 seconds"
+
+
 def start_server(home: Path) -> None:
     """A Prefect server for this process, unless `PREFECT_API_URL` names one. It ends with this process.
 

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from gateway.access import WrongTokens
 from gateway.api import recipients, single_mails
 from gateway.api.callers import Callers
-from gateway.api.problems import Problem, answer_problem
+from gateway.api.problems import ApiProblem, answer_problem
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content.from_settings import brand_of, footer_of
@@ -27,4 +27,4 @@ def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) 
     )
     app.include_router(single_mails.router(store, callers, intake))
     app.include_router(recipients.router(store, callers))
-    app.add_exception_handler(Problem, answer_problem)
+    app.add_exception_handler(ApiProblem, answer_problem)

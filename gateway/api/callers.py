@@ -13,7 +13,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from gateway.access import Refused, WrongTokens
-from gateway.api.problems import Problem
+from gateway.api.problems import ApiProblem
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import PREFIX, Companies, Scope, Token, hash_of
 
@@ -43,23 +43,23 @@ class Callers:
         self._minutes: dict[str, _Minute] = {}
 
     async def company(self, request: Request, scope: Scope) -> Token:
-        """The caller's token. Raises Problem 400, 401, 403 or 429."""
+        """The caller's token. Raises `ApiProblem` 400, 401, 403 or 429."""
         request.state.request_id = _request_id(request)
         token = await self._token(request)
         if token is None:
             _as_problem(self._wrong.one_more, request)
-            raise Problem(
+            raise ApiProblem(
                 401,
                 "UNAUTHORIZED",
                 "The header Authorization: Bearer <token> is missing, or the token is wrong or revoked.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
         if scope not in token.scopes:
-            raise Problem(403, "FORBIDDEN", f"This token may not {scope}.")
+            raise ApiProblem(403, "FORBIDDEN", f"This token may not {scope}.")
         return token
 
     def charge(self, request: Request, token: Token, mails: int) -> None:
-        """So many mails more in this minute, or Problem 429."""
+        """So many mails more in this minute, or `ApiProblem` 429."""
         if token.limit_per_minute is None:
             return
         now = self._monotonic()
@@ -77,7 +77,7 @@ class Callers:
         }
         if refused:
             detail = f"This token may hand in {token.limit_per_minute} mails a minute; {left} are left."
-            raise Problem(429, "RATE_LIMITED", detail, headers={"Retry-After": reset})
+            raise ApiProblem(429, "RATE_LIMITED", detail, headers={"Retry-After": reset})
 
     async def _token(self, request: Request) -> Token | None:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
@@ -103,7 +103,7 @@ def _as_problem(count: Callable[[Request], None], request: Request) -> None:
     try:
         count(request)
     except Refused as error:
-        raise Problem(429, "RATE_LIMITED", str(error.detail), headers=error.headers) from None
+        raise ApiProblem(429, "RATE_LIMITED", str(error.detail), headers=error.headers) from None
 
 
 def _request_id(request: Request) -> str:
@@ -113,5 +113,7 @@ def _request_id(request: Request) -> str:
         return str(uuid.uuid4())
     if not _REQUEST_ID.fullmatch(given):
         request.state.request_id = str(uuid.uuid4())
-        raise Problem(400, "INVALID_PAYLOAD", "X-Request-Id: 1 to 128 visible ASCII characters, no blanks.")
+        raise ApiProblem(
+            400, "INVALID_PAYLOAD", "X-Request-Id: 1 to 128 visible ASCII characters, no blanks."
+        )
     return given

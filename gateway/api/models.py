@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -58,7 +58,7 @@ class RecipientGiven(Given):
     email: _Address | None = Field(None, description="If given, the same as `to`")
 
 
-class Mail(Given):
+class NewMail(Given):
     """One e-mail to one person."""
 
     to: _Address = Field(examples=["ana@example.org"])
@@ -73,7 +73,7 @@ class Mail(Given):
     headers: dict[str, str] = Field(
         default_factory=dict, max_length=MAX_HEADERS, description="X-*, References, In-Reply-To"
     )
-    category: Category = Field(
+    category: Literal[Category.TRANSACTIONAL, Category.MARKETING] = Field(
         Category.TRANSACTIONAL,
         description="`marketing` gets a link to leave by, and does not go to who has unsubscribed",
     )
@@ -109,7 +109,7 @@ class Mail(Given):
         )
 
 
-class MailInBatch(Mail):
+class MailInBatch(NewMail):
     idempotency_key: _Key | None = Field(None, validation_alias=_either("idempotencyKey"))
 
 
@@ -122,7 +122,7 @@ class RecipientBody(Given):
     name: _Name | None = None
 
 
-class Accepted(BaseModel):
+class MailAccepted(BaseModel):
     outboxId: UUID
     requestId: str
     status: str = Field(examples=["PENDING"])

@@ -24,7 +24,7 @@ TITLES = {
 }
 
 
-class Problem(Exception):
+class ApiProblem(Exception):
     """The answer to a request that is refused."""
 
     def __init__(
@@ -58,10 +58,10 @@ class Problem(Exception):
         }
 
 
-def of_faults(faults: Sequence[Fault]) -> Problem:
+def of_faults(faults: Sequence[Fault]) -> ApiProblem:
     """The first one's code is the request's."""
     first = faults[0]
-    return Problem(400, first.code, f"{first.field}: {first.message}.", faults=faults)
+    return ApiProblem(400, first.code, f"{first.field}: {first.message}.", faults=faults)
 
 
 async def answer_problem(request: Request, error: Any) -> JSONResponse:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from gateway.answers import MAX_BODY
 from gateway.api.callers import Callers
 from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, described, faults_of, moment
-from gateway.api.problems import Problem, of_faults, problems
+from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.api.single_mails import body_of, headers_for
 from mailout.base.addresses import Dropped, normalise
 from mailout.kinds.single_mails import companies
@@ -105,5 +105,5 @@ def _given(raw: bytes) -> tuple[str, str | None]:
     return email, body.name
 
 
-def _not_found() -> Problem:
-    return Problem(404, Code.RECIPIENT_NOT_FOUND, "This company has no such recipient.")
+def _not_found() -> ApiProblem:
+    return ApiProblem(404, Code.RECIPIENT_NOT_FOUND, "This company has no such recipient.")

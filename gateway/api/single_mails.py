@@ -20,19 +20,19 @@ from gateway.api.models import (
     BATCH_MOST,
     KEY,
     OUTBOX_ID,
-    Accepted,
     Batch,
     BatchAccepted,
     BatchResult,
-    Mail,
+    MailAccepted,
     MailInBatch,
+    NewMail,
     Story,
     described,
     faults_of,
     moment,
     schema_of,
 )
-from gateway.api.problems import Problem, of_faults, problems
+from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.group_commit import GroupCommit
 from mailout.base.errors import Abort, StoreError
 from mailout.insight.metrics.port import VALIDATION_OF, Counter
@@ -61,21 +61,21 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
     @routes.post(
         "/v1/email/send",
         status_code=202,
-        response_model=Accepted,
+        response_model=MailAccepted,
         responses=problems(400, 401, 403, 409, 413, 429, 503),
-        openapi_extra=described(KEY, body=Mail),
+        openapi_extra=described(KEY, body=NewMail),
     )
     async def send(request: Request) -> Response:
         """Hand in one e-mail. It is in the outbox when this answers 202, and leaves within seconds."""
         token = await callers.company(request, Scope.SEND)
         key = request.headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
-            raise Problem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
+            raise ApiProblem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
         callers.charge(request, token, 1)
         raw = await body_of(request, MAX_BODY)
 
         def prepare() -> SingleMail:
-            given = Mail.model_validate_json(raw).to_request()
+            given = NewMail.model_validate_json(raw).to_request()
             request_id = request.state.request_id
             return intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
 
@@ -84,7 +84,7 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         except (ValidationError, Faulty) as error:
             raise await run_in_threadpool(_counted, store, error) from None
         except Abort as error:  # the footer's settings
-            raise Problem(503, "CONFIGURATION_ERROR", str(error), headers={"Retry-After": "60"}) from None
+            raise ApiProblem(503, "CONFIGURATION_ERROR", str(error), headers={"Retry-After": "60"}) from None
         acceptance: Acceptance = await outbox.put(mail)
         if refusal := _refusal(acceptance):
             raise refusal
@@ -143,7 +143,7 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         if _UUID.fullmatch(id):
             found = await run_in_threadpool(_story, store, token.company_id, id.lower())
         if found is None:
-            raise Problem(404, Code.OUTBOX_NOT_FOUND, "This company has no such message.")
+            raise ApiProblem(404, Code.OUTBOX_NOT_FOUND, "This company has no such message.")
         response.headers.update(headers_for(request))
         return found
 
@@ -151,13 +151,13 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
 
 
 async def body_of(request: Request, most: int) -> bytes:
-    """All of it, or Problem 400 or 413."""
+    """All of it, or `ApiProblem` 400 or 413."""
     try:
         return await read_body(request, most)
     except HTTPException as error:
         if error.status_code != 413:
-            raise Problem(400, Code.INVALID_PAYLOAD, "The body did not arrive whole.") from None
-        raise Problem(413, Code.INVALID_PAYLOAD, f"The body has more than {most:,} bytes.") from None
+            raise ApiProblem(400, Code.INVALID_PAYLOAD, "The body did not arrive whole.") from None
+        raise ApiProblem(413, Code.INVALID_PAYLOAD, f"The body has more than {most:,} bytes.") from None
 
 
 def headers_for(request: Request) -> dict[str, str]:
@@ -165,9 +165,9 @@ def headers_for(request: Request) -> dict[str, str]:
     return {"X-Request-Id": request.state.request_id, **getattr(request.state, "limit_headers", {})}
 
 
-def _refusal(acceptance: Acceptance) -> Problem | None:
+def _refusal(acceptance: Acceptance) -> ApiProblem | None:
     if acceptance.verdict is Verdict.CONFLICT:
-        return Problem(409, "IDEMPOTENCY_CONFLICT", "This Idempotency-Key was used for another mail.")
+        return ApiProblem(409, "IDEMPOTENCY_CONFLICT", "This Idempotency-Key was used for another mail.")
     if acceptance.verdict is Verdict.NO_RECIPIENT:
         said = "is not there, was deleted, or has another address"
         return of_faults([Fault(Code.RECIPIENT_NOT_FOUND, "recipient", said)])
@@ -197,7 +197,7 @@ def _hand_in(
         except (ValidationError, Faulty) as error:
             results[index] = _refused(index, _counted(store, error))
         except Abort as error:
-            results[index] = _refused(index, Problem(503, "CONFIGURATION_ERROR", str(error)))
+            results[index] = _refused(index, ApiProblem(503, "CONFIGURATION_ERROR", str(error)))
     acceptances = store.accept_single_mails([mail for _, mail in good])
     for (index, _), acceptance in zip(good, acceptances, strict=True):
         refusal = _refusal(acceptance)
@@ -209,7 +209,7 @@ def _hand_in(
     return [results[index] for index in range(len(given))]
 
 
-def _counted(store: Store, error: ValidationError | Faulty) -> Problem:
+def _counted(store: Store, error: ValidationError | Faulty) -> ApiProblem:
     """What is wrong with a mail, counted by the check that it failed."""
     faults = (faults_of(error) if isinstance(error, ValidationError) else error).faults
     failed = {VALIDATION_OF.get(fault.code, OTHER) for fault in faults}
@@ -220,7 +220,7 @@ def _counted(store: Store, error: ValidationError | Faulty) -> Problem:
     return of_faults(faults)
 
 
-def _refused(index: int, problem: Problem) -> BatchResult:
+def _refused(index: int, problem: ApiProblem) -> BatchResult:
     errors = problem.document("")["errors"]
     return BatchResult(
         index=index, status=problem.status, code=problem.code, detail=problem.detail, errors=errors

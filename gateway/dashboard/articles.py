@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
 from gateway.dashboard.letter_numbers import modes_shown
-from gateway.dashboard.letters import LETTERS_PER_PAGE, VIEWS, page_key
-from gateway.dashboard.mail_view import mail_page, mail_text
+from gateway.dashboard.letters import LETTERS_PER_PAGE, page_key
+from gateway.dashboard.mail_view import VIEWS, letter_view, mail_page
 from mailout.base.errors import NotFound
 from mailout.insight.history import history_rows
 from mailout.kinds.articles import article_rows
@@ -62,7 +62,7 @@ def router(desk: Desk) -> APIRouter:
             chosen=chosen,
             view=view if view in VIEWS else "desktop",
             views=VIEWS,
-            text=mail_text(desk.store, _as_variant(batch, chosen)) if chosen and view == "text" else "",
+            mail=letter_view(desk, request, _as_variant(batch, chosen)) if chosen else None,
         )
 
     @routes.get("/articles/{id}/mail")
@@ -72,7 +72,8 @@ def router(desk: Desk) -> APIRouter:
         chosen = next((one for one in census.get("variants", []) if one["content_hash"] == variant), None)
         if chosen is None:
             raise NotFound("This batch has no such variant.")
-        return mail_page(desk, _as_variant(batch, chosen), dark=scheme == "dark")
+        shown = letter_view(desk, request, _as_variant(batch, chosen))
+        return mail_page(desk, shown, dark=scheme == "dark")
 
     return routes
 

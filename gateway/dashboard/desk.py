@@ -14,8 +14,10 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from gateway.dashboard.checks import Checks
 from gateway.dashboard.forms import Form, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
+from gateway.dashboard.sign_in_links import SignInLinks
 from gateway.dashboard.used import UsedPages
 from gateway.dashboard.views import HEADERS, Views, go_to
 from gateway.prefect_events import Emitter
@@ -25,11 +27,12 @@ from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, Store
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import CheckGroup
 from mailout.insight.history.port import Act
+from mailout.kinds.mailouts.drafts import DraftReader
 from mailout.kinds.notifications.port import ProducerQueue
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
-ONLY_ADMIN = "This needs the administrator's password: editors see letters and send tests."
+ONLY_ADMIN = "This is for administrators: editors see letters and send tests."
 
 
 class EarlyResponse(Exception):
@@ -56,6 +59,7 @@ class Tools:
     producer_queue: Callable[[str | None], ProducerQueue] = _no_producer  # rows of one status, or of all
     requeue_notification: Callable[[int], object] = _no_producer  # by the number of its row
     run_address: Callable[[str], str | None] = lambda run: None  # where Prefect shows a flow run, by its id
+    drafts: DraftReader | None = None  # None: what is written cannot be read here
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,10 @@ class Desk:
     signed_out: SignedOut
     wrong: WrongPasswords
     used: UsedPages
+    checks: Checks
     emitter: Emitter | None = None
     tools: Tools = Tools()
+    links: SignInLinks | None = None  # None: nobody signs in by a link
 
     # ── who ──
 
@@ -90,7 +96,7 @@ class Desk:
         return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
 
     def who(self, request: Request, session: LoginSession) -> str:
-        return f"{session.role.value} ({self.site(request)})"
+        return f"{session.name} ({self.site(request)})"
 
     def site(self, request: Request) -> str:
         return site_of(request.client.host if request.client else None)
@@ -122,10 +128,11 @@ class Desk:
         *,
         what: str,
         about: str = "",
-        said: str,
+        said: str | Callable[[], str],
         back: str,
     ) -> Response:
-        """Do it, write down who did it, and say so on the next page; or say there why not."""
+        """Do it, write down who did it, and say so on the next page; or say there why not. What can only be
+        said afterwards is asked for then."""
         try:
             await run_in_threadpool(do)
         except StoreError as error:
@@ -135,7 +142,7 @@ class Desk:
         except MailoutError as error:
             return go_to(back, str(error))
         await run_in_threadpool(self.store.write_act, Act(self.who(request, session), what, about))
-        return go_to(back, said)
+        return go_to(back, said if isinstance(said, str) else said())
 
     def refuse(
         self, request: Request, status: int, why: str, session: LoginSession | None = None

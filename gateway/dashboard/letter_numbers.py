@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 
-from mailout.base.time_format import clock_time
+from mailout.base.time_format import clock_time, short_day
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
 from mailout.insight.reporting.line_chart import Chart, Line, chart
+from mailout.insight.reporting.phrases import CAME_BACK, reported
 from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
 from mailout.kinds.articles import article_rows
+from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
@@ -25,6 +28,8 @@ READ_ALL_MESSAGES = 2_000
 """Up to so many messages are read one by one."""
 MOST_FAILED = 1_000
 MOST_ADDRESSES = 50
+PLOTTED_MESSAGES = 10
+"""A picture of fewer tells nothing."""
 EVENTS = ("delivered", "bounced", "complained", "opened", "clicked")
 
 
@@ -52,10 +57,19 @@ def is_counted(mailout: Mailout) -> bool:
     return not decided and mailout.kind is not Kind.ARTICLE
 
 
+def people_on(store: Store, list_key: str | None, segment: str | None) -> int:
+    """How many would get a letter to them now; nobody in a segment that is refused: the page says why."""
+    try:
+        tree = None if segment is None else segment_names.usable_segment(store, segment).tree
+    except SegmentError:
+        return 0
+    return store.audience_size(list_key, tree)
+
+
 def people_for(store: Store, mailout: Mailout) -> int:
     """How many get this letter: as frozen, as counted for its batch, or who is on its list now."""
     if is_counted(mailout):
-        return store.audience_size(mailout.list_key)
+        return people_on(store, mailout.list_key, mailout.segment)
     if mailout.frozen_at is not None:
         return mailout.ledger.recipients
     return sum(
@@ -95,15 +109,38 @@ def timeline(store: History, mailout_id: str) -> Timeline | None:
     return Timeline(start, end, tuple(counts))
 
 
-def events_chart(store: History, mailout_id: str, zone: tzinfo) -> Chart | None:
-    """What came back, as each reconcile found it; None: too little is known to draw."""
-    known = history_rows.mailout_over_time(store, mailout_id)
+def events_chart(store: History, mailout: Mailout, zone: tzinfo) -> Chart | None:
+    """What came back, as each reconcile found it and as it is now; None: too little is known to draw."""
+    if mailout.ledger.sent < PLOTTED_MESSAGES:
+        return None
+    known = [*history_rows.mailout_over_time(store, mailout.id)]
+    if known and known[-1][1] != mailout.metrics:
+        known.append((store.now(), mailout.metrics))
     shown = [name for name in EVENTS if any(counts.get(name) for _, counts in known)]
     if len(known) < 2 or not shown:
         return None
     span = known[-1][0] - known[0][0]
     lines = [Line(name, [(at, counts.get(name, 0)) for at, counts in known]) for name in shown]
     return chart("events", "What came back", lines, label=lambda at: clock_time(at, zone, span))
+
+
+def letters_chart(letters: Sequence[Mailout], zone: tzinfo) -> Chart | None:
+    """What became of the last letters, side by side; None: fewer than two have anything to show."""
+    known = sorted((one for one in letters if reported(one)), key=_ended)
+    if len(known) < 2:
+        return None
+    lines = [Line("sent", [(n, one.ledger.sent) for n, one in enumerate(known)])]
+    for word in CAME_BACK:
+        lines.append(Line(word, [(n, one.metrics.get(word, 0)) for n, one in enumerate(known)]))
+
+    def day(place: float) -> str:
+        return short_day(datetime.fromtimestamp(_ended(known[round(place)]), zone).date())
+
+    return chart("letters", "The last letters", lines, label=day)
+
+
+def _ended(mailout: Mailout) -> float:
+    return mailout.completed_at or mailout.created_at
 
 
 def _rows(store: QueueStore, id: str, states: Sequence[State], most: int) -> Sequence[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -10,9 +11,17 @@ from starlette.concurrency import run_in_threadpool
 from gateway.dashboard.desk import Desk, from_here, page_route, signed_in
 from gateway.dashboard.forms import read_form
 from gateway.dashboard.sessions import COOKIE, SESSION_SECONDS
+from gateway.dashboard.sign_in_links import CONFIRM_PATH, LINK_SECONDS, LinkRefused, new_browser
 from gateway.dashboard.views import go_to
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.phrases import count
+
+BROWSER_COOKIE = "mailout_browser"
+"""Set when a link is asked for: the link works in this browser alone."""
+LINK_SAID = (
+    "If this address may sign in, a mail with a link is on its way."
+    " Open the link in this browser within 15 minutes."
+)
 
 
 def router(desk: Desk) -> APIRouter:
@@ -21,11 +30,26 @@ def router(desk: Desk) -> APIRouter:
     def show(request: Request, status: int = 200, problem: str = "", wanted: str = "") -> Response:
         if not desk.sessions.open:
             return desk.views.page(request, "closed.html.j2", status=403)
-        return desk.views.page(request, "login.html.j2", status=status, problem=problem, wanted=wanted)
+        return desk.views.page(
+            request,
+            "login.html.j2",
+            status=status,
+            problem=problem,
+            wanted=wanted,
+            has_password=desk.sessions.has_password,
+            links=desk.links,
+            is_at_home=desk.links is not None and is_at(request, desk.links.public_url),
+        )
 
-    def too_many(request: Request, wait: float, wanted: str = "") -> Response:
+    def too_many(request: Request, wait: float, wanted: str = "", what: str = "wrong passwords") -> Response:
         minutes = count(ceil(wait / 60), "minute")
-        return show(request, 429, f"Too many wrong passwords. Try again in {minutes}.", wanted)
+        return show(request, 429, f"Too many {what}. Try again in {minutes}.", wanted)
+
+    async def begin(request: Request, who: str, cookie: str, wanted: str) -> Response:
+        await run_in_threadpool(desk.store.write_act, Act(f"{who} ({desk.site(request)})", "signed in"))
+        response = go_to(wanted)
+        _keep(response, COOKIE, cookie, SESSION_SECONDS)
+        return response
 
     @routes.get("/login")
     async def login(request: Request, next: str = "") -> Response:
@@ -48,16 +72,44 @@ def router(desk: Desk) -> APIRouter:
         if role is None:
             desk.wrong.one_more(site)
             return show(request, 401, "That is not the password.", wanted)
-        await run_in_threadpool(desk.store.write_act, Act(f"{role.value} ({site})", "signed in"))
-        response = go_to(wanted)
-        response.set_cookie(
-            COOKIE,
-            desk.sessions.begin(role),
-            max_age=int(SESSION_SECONDS),
-            httponly=True,
-            samesite="lax",
-        )
+        return await begin(request, role.value, desk.sessions.begin(role), wanted)
+
+    @routes.post("/login/link")
+    async def ask_for_link(request: Request) -> Response:
+        """The answer comes first, and is the same for every address."""
+        if desk.links is None or not from_here(request):
+            return show(request, 403, "Sign in on this page.")
+        site, form = desk.site(request), await read_form(request)
+        if (wait := await desk.links.asked.take_turn(site)) is not None:
+            return too_many(request, wait, what="links were asked for")
+        desk.links.asked.one_more(site)
+        browser = request.cookies.get(BROWSER_COOKIE) or new_browser()
+        desk.links.send_soon(form.get("email"), browser)
+        response = go_to("/login", LINK_SAID)
+        _keep(response, BROWSER_COOKIE, browser, LINK_SECONDS)
         return response
+
+    @routes.get(CONFIRM_PATH)
+    async def confirm(request: Request, token: str = "") -> Response:
+        """Programs that check mail open every link: this one only shows a button."""
+        if desk.links is None:
+            return show(request, 403)
+        try:
+            email = desk.links.check(token, request.cookies.get(BROWSER_COOKIE))
+        except LinkRefused as refused:
+            return show(request, 400, str(refused))
+        return desk.views.page(request, "confirm_sign_in.html.j2", token=token, email=email)
+
+    @routes.post(CONFIRM_PATH)
+    async def sign_in_by_link(request: Request) -> Response:
+        if desk.links is None or not from_here(request):
+            return show(request, 403, "Sign in on this page.")
+        token, browser = (await read_form(request)).get("token"), request.cookies.get(BROWSER_COOKIE)
+        try:
+            email = await run_in_threadpool(desk.links.use, token, browser)
+        except LinkRefused as refused:
+            return show(request, 400, str(refused))
+        return await begin(request, email, desk.sessions.begin_named(email), "/")
 
     @routes.post("/logout")
     async def sign_out(request: Request) -> Response:
@@ -68,6 +120,15 @@ def router(desk: Desk) -> APIRouter:
         return response
 
     return routes
+
+
+def _keep(response: Response, name: str, value: str, seconds: float) -> None:
+    response.set_cookie(name, value, max_age=int(seconds), httponly=True, samesite="lax")
+
+
+def is_at(request: Request, url: str) -> bool:
+    """Whether the browser is at this address: a cookie that it gets here comes back there."""
+    return urlsplit(url).netloc == request.headers.get("host")
 
 
 def local_path(written: str) -> str:

@@ -1,22 +1,25 @@
-"""The mail itself, at an address of its own where nothing can run; and what to look at before it goes."""
+"""The mail as a reader sees it: who it is from, its subject, and at an address of its own, where nothing can
+run, the mail itself."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from gateway.dashboard.desk import Desk
-from mailout.base import error_log
-from mailout.base.errors import Abort, NotFound
-from mailout.insight.reporting.phrases import count
+from gateway.dashboard.desk import Desk, signed_in
+from mailout.base.addresses import address_of
+from mailout.base.errors import NotFound
+from mailout.letters.audience import subscriber_rows
 from mailout.letters.content import content_rows
-from mailout.letters.content.checks import check_content
-from mailout.letters.content.model import Content, Segments
+from mailout.letters.content.layout import preheader_in
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Contents
-from mailout.outbox.queue import queue_rows
+from mailout.letters.content.sample import SAMPLE_READER, shown_to
 from mailout.outbox.queue.mailout import Mailout
 
 HEADERS = {
@@ -29,6 +32,7 @@ HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Robots-Tag": "noindex, nofollow",
 }
+VIEWS = ("desktop", "phone", "dark", "text")
 _KEPT = re.compile(r"""(?<=["'(])[^"'()\s]*/([0-9a-f]{64}\.[a-z0-9]{1,5})(?=["')])""")
 _DARK, _LIGHT = (
     re.compile(rf"\(\s*prefers-color-scheme\s*:\s*{scheme}\s*\)", re.IGNORECASE)
@@ -37,17 +41,59 @@ _DARK, _LIGHT = (
 NOTHING = "<!doctype html><html lang='en'><title>Mail</title><p>Its content is not rendered yet.</p>"
 
 
-def mail_page(desk: Desk, mailout: Mailout, *, dark: bool = False) -> HTMLResponse:
+@dataclass(frozen=True, slots=True)
+class MailView:
+    """One content for one reader."""
+
+    subject: str
+    preheader: str
+    sender: str
+    reader: str  # the address
+    is_sample: bool
+    html: str
+    text: str
+    problem: str = ""  # why another reader is shown than was asked for
+
+
+def mail_view(desk: Desk, request: Request, content: Content, from_name: str | None) -> MailView:
+    """For the sample reader; an administrator may name a real one (`as`)."""
+    wanted, problem = request.query_params.get("as", "").strip(), ""
+    session = signed_in(request)
+    reader: Mapping[str, object] | None = None
+    if wanted and session is not None and session.is_admin:
+        try:
+            person = subscriber_rows.subscriber(desk.store, address_of(wanted) or "")
+            from_name = person["from_name"] or from_name
+            reader = {**person["attributes"], "email": person["email"]}
+        except NotFound:
+            problem = f"{wanted} is not on your list: this is the sample reader."
+    name = from_name or desk.settings.from_name or ""
+    address = desk.settings.from_email or "FROM_EMAIL is not set"
+    values = shown_to(content, reader, name or address)
+    html = content.html_segments.fill(values)
+    return MailView(
+        subject=content.subject_segments.fill(values),
+        preheader=preheader_in(html),
+        sender=f"{name} <{address}>" if name else address,
+        reader=str(reader["email"]) if reader else SAMPLE_READER["email"],
+        is_sample=reader is None,
+        html=html,
+        text=content.text_segments.fill(values),
+        problem=problem,
+    )
+
+
+def letter_view(desk: Desk, request: Request, mailout: Mailout) -> MailView | None:
+    """None: nothing of it is rendered yet, or it is archived."""
     content = content_of(desk.store, mailout)
-    if content is None:
+    return mail_view(desk, request, content, mailout.from_name) if content else None
+
+
+def mail_page(desk: Desk, view: MailView | None, *, dark: bool = False) -> HTMLResponse:
+    if view is None:
         return HTMLResponse(NOTHING, headers=HEADERS)
-    html = in_scheme(_filled(content.html_segments), dark=dark)
+    html = in_scheme(view.html, dark=dark)
     return HTMLResponse(with_own_pictures(html, desk.settings.mailout_home / "media"), headers=HEADERS)
-
-
-def mail_text(store: Contents, mailout: Mailout) -> str:
-    content = content_of(store, mailout)
-    return "" if content is None else _filled(content.text_segments)
 
 
 def content_of(store: Contents, mailout: Mailout) -> Content | None:
@@ -57,11 +103,6 @@ def content_of(store: Contents, mailout: Mailout) -> Content | None:
         return content_rows.content(store, mailout.content_hash)
     except NotFound:  # archived with its mailout
         return None
-
-
-def _filled(segments: Segments) -> str:
-    """Nobody's link to leave by stands in a preview."""
-    return segments.fill({name: "#" if name.endswith("url") else f"[{name}]" for name in segments.names})
 
 
 def in_scheme(html: str, *, dark: bool) -> str:
@@ -74,29 +115,3 @@ def in_scheme(html: str, *, dark: bool) -> str:
 def with_own_pictures(html: str, media: Path) -> str:
     """Pictures that lie on this machine are shown from here, wherever the mail's readers find them."""
     return _KEPT.sub(lambda found: f"/media/{found[1]}" if (media / found[1]).is_file() else found[0], html)
-
-
-def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str]]:
-    """(level, sentence) of what to look at before it is sent."""
-    found: list[tuple[str, str]] = []
-    content = content_of(desk.store, mailout)
-    if content is not None:
-        try:
-            found += [("warn", f"{p.message} {p.where or ''}".strip()) for p in check_content(content)]
-        except Abort as error:
-            found.append(("fail", error.message))
-    known = {said for _, said in found}
-    for one in error_log.errors(desk.store, mailout.id, limit=50):
-        if one.stage == "content" and one.message not in known:
-            known.add(one.message)
-            found.append(("warn", one.message))
-    if not mailout.is_test and content is not None:
-        tested = queue_rows.last_test(desk.store, content_hash=mailout.content_hash)
-        found.append(
-            ("ok", "A test of exactly this content has gone out.")
-            if tested is not None
-            else ("warn", "No test of exactly this content has gone out.")
-        )
-    whom = f" on the list {mailout.list_key}" if mailout.list_key else ""
-    found.append(("ok" if size else "fail", f"{count(size, 'person', 'people')}{whom} would get it."))
-    return found

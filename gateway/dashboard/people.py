@@ -1,25 +1,42 @@
-"""People: found by address, one person's standing and mail, and the few things that can be done for them."""
+"""People: found by name, address, status or attribute, as a file to take along; one person's standing and
+mail; and the few things that can be done for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
 
 from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.people_counts import STATUSES, lists_now, people_chart, people_now
+from gateway.dashboard.people_counts import (
+    COUNTED_LIVE_PEOPLE,
+    STATUSES,
+    lists_now,
+    people_chart,
+    people_now,
+)
 from gateway.dashboard.views import go_to
-from mailout.base.addresses import TRIM, address_of
+from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.history import history_rows
+from mailout.insight.history.port import MailoutMessage
+from mailout.insight.reporting.people_csv import people_lines
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
+from mailout.letters.audience.subscriber_rows import Wanted
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.feedback.port import UNDO_SECONDS
 
 PEOPLE_PER_PAGE = 50
+PEOPLE_LOOKED_AT = 200
+"""Of whom the names of attributes are offered."""
+MOST_ATTRIBUTES, MOST_VALUE_CHARACTERS = 100, 1000
 _NAMES = ("first_name", "last_name")
 
 
@@ -27,32 +44,45 @@ def router(desk: Desk) -> APIRouter:
     routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
 
     @routes.get("/people")
-    def people(
-        request: Request, q: str = "", status: str = "", after: str = "", anywhere: bool = False
-    ) -> Response:
+    def people(request: Request, after: str = "", anywhere: bool = False) -> Response:
         session = desk.visitor(request, admin=True)
-        status = status if status in STATUSES else ""
-        found = _find(desk, q.strip(), status or None, after, anywhere)
+        asked = _asked(request)
+        counts = people_now(desk)
+        quick = anywhere or sum(counts.values()) < COUNTED_LIVE_PEOPLE
+        found = _find(desk, asked, after, anywhere=quick)
         more = ""
         if len(found) > PEOPLE_PER_PAGE:
-            asked = {"q": q, "status": status, "after": found[PEOPLE_PER_PAGE - 1]["email_norm"]}
-            more = "/people?" + urlencode(asked | ({"anywhere": "1"} if anywhere else {}))
+            last = {"after": found[PEOPLE_PER_PAGE - 1]["email_norm"]}
+            more = "/people?" + urlencode(asked | last | ({"anywhere": "1"} if anywhere else {}))
         return desk.views.page(
             request,
             "people.html.j2",
             session,
             people=found[:PEOPLE_PER_PAGE],
-            only_mail=_only_mail(desk, q) if q and not found else "",
+            only_mail=_only_mail(desk, asked["q"]) if asked["q"] and not found else "",
             name_of=name_of,
-            q=q,
-            wanted=status,
+            asked=asked,
+            query=urlencode({name: value for name, value in asked.items() if value}),
             statuses=STATUSES,
-            anywhere=anywhere,
+            attributes=_attributes(desk),
+            by_address_alone=bool(asked["q"]) and not quick,
             more=more,
-            counts=people_now(desk),
+            counts=counts,
             lists=lists_now(desk),
             chart=people_chart(desk, STATUSES),
         )
+
+    @routes.get("/people.csv")
+    def export(request: Request) -> Response:
+        """Whoever is filtered, all of them."""
+        desk.visitor(request, admin=True)
+        asked = _asked(request)
+
+        def read() -> Iterator[Subscriber]:
+            return subscriber_rows.matching(desk.store, _wanted(asked))
+
+        headers = {"Content-Disposition": 'attachment; filename="people.csv"', "Cache-Control": "no-store"}
+        return StreamingResponse(people_lines(read), media_type="text/csv; charset=utf-8", headers=headers)
 
     @routes.get("/person")
     def person(request: Request, email: str = "", message: str = "") -> Response:
@@ -70,6 +100,7 @@ def router(desk: Desk) -> APIRouter:
             known = None  # mail was handed in for them: they are on no list
         theirs = {str(one["id"]) for one in (*messages, *single)}
         story = outbox_rows.message_events(desk.store, message) if message in theirs else ()
+        received, tried = _apart(messages)
         return desk.views.page(
             request,
             "person.html.j2",
@@ -77,9 +108,13 @@ def router(desk: Desk) -> APIRouter:
             email=known["email"] if known else norm,
             email_norm=norm,
             person=known,
+            consents=subscriber_rows.consents(desk.store, norm) if known else (),
             name=name_of(known) if known else "",
-            messages=messages,
+            texts=_texts(known["attributes"]) if known else {},
+            messages=received,
+            tried=tried,
             single=single,
+            undo=_undoable(desk, known) if known else {},
             events=feedback_rows.delivery_events(desk.store, email=norm, limit=50),
             chosen=message,
             story=story,
@@ -89,9 +124,9 @@ def router(desk: Desk) -> APIRouter:
     async def add(request: Request) -> Response:
         session, form = await desk.acting(request)
         written, name, listed = (form.get(field).strip(TRIM) for field in ("email", "name", "list"))
-        norm = address_of(written)
-        if norm is None:
-            return go_to("/people", f"{written or 'An empty field'} is no address.")
+        norm = normalise(written)
+        if isinstance(norm, Dropped):
+            return go_to("/people", f"{written or 'An empty field'} is no address: {IN_WORDS[norm]}.")
         row = SubscriberRow(
             written,
             norm,
@@ -109,7 +144,34 @@ def router(desk: Desk) -> APIRouter:
             do,
             what="added a person",
             about=hidden(norm),
-            said=f"{norm} is on the list. People who unsubscribed or bounced stay that way.",
+            said=lambda: _how_it_stands(desk, norm, listed),
+            back=_page_of(norm),
+        )
+
+    @routes.post("/person/edit")
+    async def edit(request: Request) -> Response:
+        """Name and attributes; an empty field takes an attribute away."""
+        session, form = await desk.acting(request)
+        norm = address_of(form.get("email")) or ""
+
+        def do() -> None:
+            known = subscriber_rows.subscriber(desk.store, norm)["attributes"]
+            texts = form.beginning("attribute:") | {form.get("new").strip(): form.get("value")}
+            kept = {name: value for name, value in known.items() if name not in _texts(known)}
+            given = {name.strip(): value.strip() for name, value in texts.items()}
+            if len(given) > MOST_ATTRIBUTES or any(len(v) > MOST_VALUE_CHARACTERS for v in given.values()):
+                raise UsageError("Nothing is changed: that is more than an attribute can hold.")
+            changed = {name: value for name, value in given.items() if name and value}
+            if not desk.store.edit_subscriber(norm, kept | changed):
+                raise NotFound(f"There is no subscriber {norm}.")
+
+        return await desk.do(
+            request,
+            session,
+            do,
+            what="edited a person",
+            about=hidden(norm),
+            said="Saved.",
             back=_page_of(norm),
         )
 
@@ -121,12 +183,40 @@ def router(desk: Desk) -> APIRouter:
 
         def do() -> None:
             subscriber_rows.subscriber(desk.store, norm)
-            desk.store.unsubscribe(norm, listed)
+            if not desk.store.unsubscribe_by_hand(norm, listed):
+                raise UsageError(f"{norm} was not subscribed: nothing has changed.")
 
         what = "unsubscribed a person" + (" from a list" if listed else "")
         said = f"{norm} gets no more mail{f' of the list {listed}' if listed else ''}."
         return await desk.do(
-            request, session, do, what=what, about=hidden(norm), said=said, back=_page_of(norm)
+            request,
+            session,
+            do,
+            what=what,
+            about=hidden(norm),
+            said=f"{said} For a day you can undo it here.",
+            back=_page_of(norm),
+        )
+
+    @routes.post("/person/undo")
+    async def undo(request: Request) -> Response:
+        """Of an unsubscribe that was made here; a reader's own never."""
+        session, form = await desk.acting(request)
+        norm = address_of(form.get("email")) or ""
+        listed = form.get("list") or None
+
+        def do() -> None:
+            if not desk.store.undo_unsubscribe(norm, listed):
+                raise UsageError("It cannot be undone here: a day has passed, or something else ended it.")
+
+        return await desk.do(
+            request,
+            session,
+            do,
+            what="undid an unsubscribe",
+            about=hidden(norm),
+            said=f"{norm} gets mail again{f' of the list {listed}' if listed else ''}.",
+            back=_page_of(norm),
         )
 
     @routes.post("/person/forget")
@@ -150,32 +240,35 @@ def router(desk: Desk) -> APIRouter:
     return routes
 
 
-def _find(desk: Desk, q: str, status: str | None, after: str, anywhere: bool) -> Sequence[Subscriber]:
-    """Addresses that begin so, by the key's index; anywhere in address or name only if asked for: that
-    reads everybody."""
-    store = desk.store
-    if anywhere or not q:
-        return subscriber_rows.subscribers(
-            store, after=after, limit=PEOPLE_PER_PAGE + 1, status=status, search=q or None
-        )
-    begins = q.lower()
-    found = list(
-        subscriber_rows.subscribers(store, after=after or begins, limit=PEOPLE_PER_PAGE + 1, status=status)
+def _asked(request: Request) -> dict[str, str]:
+    """What the form filters by."""
+    given = {
+        name: request.query_params.get(name, "").strip() for name in ("q", "status", "attribute", "value")
+    }
+    return given | {"status": given["status"] if given["status"] in STATUSES else ""}
+
+
+def _wanted(asked: Mapping[str, str]) -> Wanted:
+    return Wanted(*(asked[name] or None for name in ("status", "q", "attribute", "value")))
+
+
+def _find(desk: Desk, asked: Mapping[str, str], after: str, *, anywhere: bool) -> Sequence[Subscriber]:
+    """One more than a page. Where so many are known that reading everybody takes a moment, addresses that
+    begin so are found by the key's index."""
+    wanted, most = _wanted(asked), PEOPLE_PER_PAGE + 1
+    begins = (wanted.search or "").lower()
+    if anywhere or not begins or wanted.attribute:
+        return list(subscriber_rows.matching(desk.store, wanted, after=after, limit=most))
+    found = subscriber_rows.subscribers(
+        desk.store, after=after or begins[:-1], limit=most + 1, status=wanted.status
     )
-    if not after:
-        try:
-            exact = subscriber_rows.subscriber(store, address_of(q) or begins)
-        except NotFound:
-            pass
-        else:
-            if status in (None, exact["status"]):
-                found = [
-                    _as_listed(exact),
-                    *(one for one in found if one["email_norm"] != exact["email_norm"]),
-                ]
-    return [
-        one for one in found if one["email_norm"].startswith(begins) or one["email_norm"] == address_of(q)
-    ]
+    return [one for one in found if one["email_norm"].startswith(begins)][:most]
+
+
+def _attributes(desk: Desk) -> Sequence[str]:
+    """Names that some have, to choose from."""
+    some = subscriber_rows.subscribers(desk.store, limit=PEOPLE_LOOKED_AT)
+    return sorted({name for one in some for name in one["attributes"]})
 
 
 def _only_mail(desk: Desk, q: str) -> str:
@@ -184,9 +277,49 @@ def _only_mail(desk: Desk, q: str) -> str:
     return norm if norm and history_rows.single_mails_to(desk.store, norm, limit=1) else ""
 
 
-def _as_listed(person: SubscriberDetails) -> Subscriber:
-    on = [one["list_key"] for one in person["lists"] if one["unsubscribed_at"] is None]
-    return {**person, "lists": on}
+def _apart(messages: Sequence[MailoutMessage]) -> tuple[list[MailoutMessage], list[MailoutMessage]]:
+    """What they got or will get, and what was only tried out."""
+    tried = [one for one in messages if one["is_test"] or one["is_rehearsal"]]
+    return [one for one in messages if one not in tried], tried
+
+
+def _undoable(desk: Desk, person: SubscriberDetails) -> Mapping[str, float]:
+    """Until when an unsubscribe that was made here can be undone, by list; '' is everything."""
+    made = subscriber_rows.unsubscribed_by_hand(desk.store, person["email_norm"])
+    now = desk.store.now()
+    ended = {one["list_key"] for one in person["lists"] if one["unsubscribed_at"]}
+    return {
+        listed: at + UNDO_SECONDS
+        for listed, at in made.items()
+        if at + UNDO_SECONDS > now
+        and not person["complained_at"]
+        and (
+            person["status"] == "active" and listed in ended if listed else person["status"] == "unsubscribed"
+        )
+    }
+
+
+def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
+    """After adding somebody who may have been known."""
+    person = subscriber_rows.subscriber(desk.store, norm)
+    back = "Only they themselves can come back: by the link in a letter they got."
+    if person["status"] == "unsubscribed":
+        return f"{norm} had unsubscribed and stays so: no letter goes there. {back}"
+    if person["status"] == "bounced":
+        return f"{norm} bounced before and stays so: no letter goes there. Is the address right?"
+    gone = any(one["list_key"] == listed and one["unsubscribed_at"] for one in person["lists"])
+    if listed and gone:
+        return f"{norm} had unsubscribed from the list {listed} and stays off it. {back}"
+    return f"{norm} is on the list and gets the next letter."
+
+
+def _texts(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Those that a form can hold; others may write more into the same table."""
+    return {
+        name: str(value)
+        for name, value in attributes.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
 
 
 def name_of(person: SubscriberColumns) -> str:

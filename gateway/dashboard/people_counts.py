@@ -14,14 +14,19 @@ from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.letters.audience import subscriber_rows
 
 DAYS = 90
+COUNTED_LIVE_PEOPLE = 100_000
+"""More take a moment to count."""
 STATUSES = ("active", "unsubscribed", "bounced")
 
 
 def people_now(desk: Desk) -> Mapping[str, int]:
-    """As the last reconcile counted them; counted now if it never ran."""
+    """Counted now; of very many, as the last reconcile counted them."""
     found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
-    counts = found[-1][1] if found else subscriber_rows.subscriber_counts(desk.store)
-    return {status: counts.get(status, 0) for status in STATUSES}
+    counts = {status: found[-1][1].get(status, 0) for status in STATUSES} if found else {}
+    if sum(counts.values()) < COUNTED_LIVE_PEOPLE:
+        now = subscriber_rows.subscriber_counts(desk.store)
+        counts = {status: now.get(status, 0) for status in STATUSES}
+    return counts
 
 
 def lists_now(desk: Desk) -> Mapping[str, int]:
@@ -31,8 +36,11 @@ def lists_now(desk: Desk) -> Mapping[str, int]:
 
 
 def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:
-    """None: fewer than two days are known."""
-    days = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, DAYS))
+    """None: fewer than two days are known. The last point is today's, as it is now."""
+    now = desk.store.now()
+    known = history_rows.people_over_time(desk.store, days_ago(now, desk.zone, DAYS))
+    today = days_ago(now, desk.zone, 0)
+    days = [*((day, counts) for day, counts in known if day != today), (today, people_now(desk))]
     if len(days) < 2:
         return None
     lines = [

@@ -1,29 +1,29 @@
-"""Problems: what waits for a person, each with its remedy and its button."""
+"""Problems: what waits for a person, a card each: what, since when, one button. Resolved ones are gone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.health import reds
+from gateway.dashboard.troubles import (
+    CLOSED,
+    Trouble,
+    letter_troubles,
+    other_troubles,
+    waits_for_a_person,
+)
 from mailout.base import error_log
-from mailout.base.error_log import DeadLetter, ErrorRecord
-from mailout.base.errors import AbortCode, UsageError
+from mailout.base.error_log import DeadLetter
+from mailout.base.errors import UsageError
 from mailout.base.redact import redact_text
-from mailout.insight.history import history_rows
-from mailout.insight.history.port import Refusal
-from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
-from mailout.insight.reporting.phrases import single_mails_wait
+from mailout.insight.reporting.phrases import count, single_mails_wait
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import dead_letters, queue_rows
-
-PROBLEMS_SHOWN = 200
-UNSUPPORTED = "content_block_unsupported"
-REFUSALS_SHOWN_SECONDS = 14 * 86_400.0
-"""How long a refused request is shown: an old one is nobody's problem any more."""
 
 
 def router(desk: Desk) -> APIRouter:
@@ -32,23 +32,35 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/problems")
     def problems(request: Request) -> Response:
         session = desk.visitor(request)
-        errors = grouped(error_log.errors(desk.store, limit=PROBLEMS_SHOWN), hide=not session.is_admin)
-        since = desk.store.now() - REFUSALS_SHOWN_SECONDS
+        hide = not session.is_admin
+        held = queue_rows.needing_a_person(desk.store)
+        known = {f"/letters/{one.id}" for one in held}
         return desk.views.page(
             request,
             "problems.html.j2",
             session,
-            singles=_single_mails(desk, hide=not session.is_admin),
-            for_you=queue_rows.needing_a_person(desk.store),
-            doubts=feedback_rows.doubts_open(desk.store),
-            dead=[_dead(row) for row in error_log.dead_letters(desk.store, limit=50)]
-            if session.is_admin
-            else [],
-            refused=[
-                _refused(one) for one in history_rows.refusals(desk.store, limit=20) if one.last_at >= since
+            urgent=[
+                *(waits_for_a_person(desk, one) for one in held),
+                *(one for one in letter_troubles(desk, hide=hide) if one.link not in known),
+                *_single_mails(desk, sum(one.ledger.unknown for one in held), hide=hide),
+                *_health(desk),
             ],
-            blocks=[one for one in errors if one["code"] == UNSUPPORTED],
-            errors=[one for one in errors if one["code"] != UNSUPPORTED],
+            others=other_troubles(desk, hide=hide),
+            dead=[] if hide else [_dead(row) for row in error_log.dead_letters(desk.store, limit=50)],
+        )
+
+    @routes.post("/problems/close")
+    async def close(request: Request) -> Response:
+        session, form = await desk.acting(request)
+        said = "Closed. If it happens again, it comes back."
+        return await desk.do(
+            request,
+            session,
+            lambda: None,
+            what=CLOSED,
+            about=form.get("key")[:200],
+            said=said,
+            back="/problems",
         )
 
     @routes.post("/problems/requeue")
@@ -82,43 +94,39 @@ def router(desk: Desk) -> APIRouter:
     return routes
 
 
-def _single_mails(desk: Desk, *, hide: bool) -> str:
-    """Why they wait; empty if nothing holds them up."""
+def _single_mails(desk: Desk, doubts_of_letters: int, *, hide: bool) -> list[Trouble]:
+    """Why they wait, and those in doubt."""
     waiting = desk.store.single_mails_waiting(rehearsal=desk.queue_forecast.rehearses)
-    said = single_mails_wait(waiting, desk.zone) or ""
-    return redact_text(said) if hide else said
-
-
-def grouped(errors: Sequence[ErrorRecord], *, hide: bool) -> Sequence[Mapping[str, Any]]:
-    """Equal ones once: how often, and when last."""
-    groups: dict[tuple[str, str], dict[str, Any]] = {}
-    for error in errors:
-        said = redact_text(error.message) if hide else error.message
-        group = groups.setdefault(
-            (error.code, said),
-            {
-                "code": error.code,
-                "message": said,
-                "stage": error.stage,
-                "at": error.at,
-                "n": 0,
-                "mailout": "",
-                "remedy": remedy(error.code),
-            },
+    said = single_mails_wait(waiting, desk.zone)
+    found = []
+    if said and waiting.hold:
+        text = redact_text(said) if hide else said
+        found.append(Trouble("Single mails wait", text, waiting.hold.since, link=_link("pending", hide)))
+    doubts = feedback_rows.doubts_open(desk.store)
+    if doubts.unknown > doubts_of_letters:
+        n = doubts.unknown - doubts_of_letters
+        text = (
+            f"{count(n, 'single mail was', 'single mails were')} handed over, and no answer came back."
+            " Nothing is ever sent twice on a guess: look whether they arrived."
         )
-        group["n"] += 1
-        group["at"] = max(group["at"], error.at)
-        group["mailout"] = group["mailout"] or error.mailout or ""
-    return list(groups.values())[:50]
+        since = doubts.oldest or desk.store.now()
+        found.append(Trouble("Single mails in doubt", text, since, link=_link("unknown", hide)))
+    return found
 
 
-def remedy(code: str) -> str:
-    """What a person can do about it; empty where nobody knows."""
-    if code == UNSUPPORTED:
-        return "Open the letter to see what remains of it, or write it with another kind of block in Notion."
-    if code in NOTES:
-        return NOTES[code].remedy
-    return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
+def _link(state: str, hide: bool) -> str:
+    """Their page shows addresses: it is the administrator's."""
+    return "" if hide else f"/single-mails?state={state}"
+
+
+def _health(desk: Desk) -> list[Trouble]:
+    red = reds(desk)
+    if not red:
+        return []
+    title = "Health: one thing is wrong" if len(red) == 1 else f"Health: {len(red)} things are wrong"
+    known = desk.checks.known()
+    since = known.at if known else desk.store.now()
+    return [Trouble(title, "; ".join(red[:3]) + ".", since, link="/system", link_label="Open Health")]
 
 
 def _dead(row: DeadLetter) -> Mapping[str, Any]:
@@ -132,28 +140,3 @@ def _dead(row: DeadLetter) -> Mapping[str, Any]:
         "again": is_message or row["topic"] == "ses-events",
         "mailout": row["payload"].get("mailout", "") if is_message else "",
     }
-
-
-REFUSED: Mapping[str, tuple[str, str]] = {
-    "/ses-events": (
-        "Delivery report (SNS)",
-        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: somebody else sent it.",
-    ),
-    "/webhooks/notion": (
-        "Notion webhook",
-        "Did you set one up? Check `NOTION_WEBHOOK_TOKEN` or `NOTION_AUTOMATION_SECRET`. If not, ignore it.",
-    ),
-    "/send-mailout": (
-        "Request to send a letter",
-        "Is it your own program? Check its token against `API_TOKEN`. If not, ignore it.",
-    ),
-    "/articles/send": (
-        "Request to send an article",
-        "Is it your own program? Check its password against `ADMIN_PASSWORD`. If not, ignore it.",
-    ),
-}
-
-
-def _refused(one: Refusal) -> Mapping[str, Any]:
-    what, advice = REFUSED.get(one.path, (one.path, ""))
-    return {"what": what, "why": one.why, "n": one.n, "at": one.last_at, "remedy": advice}

@@ -15,8 +15,9 @@ from markupsafe import Markup, escape
 from gateway.dashboard.sessions import LoginSession
 from gateway.dashboard.static import address_of_asset
 from mailout.base.time_format import lasting, spoken
-from mailout.insight.reporting.phrases import count, headline, share, waiting
+from mailout.insight.reporting.phrases import came_back, count, headline, share, waiting
 from mailout.insight.reporting.rendering import badge
+from mailout.letters.content.sample import sample_subject
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway.dashboard"),
@@ -25,6 +26,9 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+TEMPLATES.filters["unquoted"] = unquote
+TEMPLATES.filters["combined"] = lambda one, other: {**one, **other}
 
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -58,11 +62,13 @@ class Views:
             "badge": badge,
             "count": count,
             "headline": headline,
+            "came_back": came_back,
+            "titled": titled,
             "lasting": lasting,
             "more_pages": more_pages,  # (address, name) in the menu, where they are used
             "share": share,
             "waiting": lambda mailout: waiting(mailout, zone),
-            "when": self._when,
+            "when": self.when,
             "marked": marked,
             "n": "{:,}".format,
         }
@@ -84,8 +90,14 @@ class Views:
             response.delete_cookie(SAID)
         return response
 
-    def _when(self, moment: float | None) -> str:
+    def when(self, moment: float | None) -> str:
         return "" if moment is None else spoken(moment, self._zone)
+
+
+def titled(one: Any) -> str:
+    """The subject of a letter, a page or a message, as a reader would see it."""
+    written = one["subject"] if isinstance(one, Mapping) else one.subject
+    return sample_subject(written or "") or "No subject"
 
 
 def marked(text: str) -> Markup:

@@ -36,8 +36,10 @@ class MarkdownFiles:
             document=document,
             is_test=bool(front.test),
             list_key=front.list,
+            segment=front.segment,
             from_name=front.from_name,
             reply_to=front.reply_to,
+            public=front.public,
             read_media=partial(self._read, {one.source for one in document.media if one.fallback}),
         )
 

@@ -22,7 +22,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from mailout.base.errors import SettingsError, StoreError, UsageError
-from mailout.insight.retention.port import Tally
+from mailout.insight.retention.port import ArchiveCounts
 
 ROWS_A_PART = 50_000
 """So many are in memory at once, however long the mailout is."""
@@ -74,7 +74,7 @@ class ParquetArchive:
             else:
                 hidden.unlink()
 
-    def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, Tally]:
+    def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ArchiveCounts]:
         path = self.folder / f"{id}.{uuid.uuid4().hex[:8]}.parquet"
         _write(map(_frame, pages), _hidden(path))
         return f"{socket.gethostname()}:{path}", _tally(_hidden(path))
@@ -88,7 +88,7 @@ class ParquetArchive:
             _hidden(path).rename(path)
             _sync(path.parent)
 
-    def tally(self, place: str) -> Tally | None:
+    def tally(self, place: str) -> ArchiveCounts | None:
         path = path_of(place)
         return _tally(path) if path.is_file() else None
 
@@ -179,11 +179,11 @@ def _event_ids(path: Path) -> Iterator[Sequence[str]]:
         yield [event["id"] for events in part["events"] for event in json.loads(events)]
 
 
-def _tally(path: Path) -> Tally:
+def _tally(path: Path) -> ArchiveCounts:
     """Counted in the file; an id that is there twice counts once."""
     with _readable(path):
         states = pl.read_parquet(path, columns=["id", "state"]).unique("id")["state"].value_counts()
-    return Tally(dict(states.iter_rows()), sum(map(len, _event_ids(path))), path.stat().st_size)
+    return ArchiveCounts(dict(states.iter_rows()), sum(map(len, _event_ids(path))), path.stat().st_size)
 
 
 @contextmanager

@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError
 
-from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.base.errors import CheckSkipped, MailoutError, ProviderUnreachable
 from mailout.insight.doctor.event_path import Policy, TopicSubscription
 
 DENIED_CODES = frozenset({"AuthorizationError", "AccessDenied", "AccessDeniedException"})
@@ -45,6 +45,8 @@ class SnsTopics:
             if _code(error) in DENIED_CODES:
                 remedy = f"Allow sns:ListSubscriptionsByTopic on {topic}."
                 raise CheckSkipped("we may not see who is subscribed", remedy=remedy) from error
+            if isinstance(error, ConnectionError):
+                raise ProviderUnreachable.named("SNS", str(error)) from error
             remedy = "Correct SNS_TOPIC_ARNS, or create the topic."
             raise MailoutError(f"SNS: {error}", remedy=remedy) from error
         return [
@@ -63,6 +65,8 @@ class SnsTopics:
         try:
             answer = self._client_of(topic.split(":")[3]).get_topic_attributes(TopicArn=topic)
         except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ConnectionError):
+                raise ProviderUnreachable.named("SNS", str(error)) from error
             remedy = f"Allow sns:GetTopicAttributes on {topic}."
             raise CheckSkipped("we may not see who may publish to it", remedy=remedy) from error
         policy: Policy = json.loads((answer.get("Attributes") or {}).get("Policy") or "{}")

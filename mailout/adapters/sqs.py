@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError
 
-from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.base.errors import CheckSkipped, MailoutError, ProviderUnreachable
 from mailout.insight.doctor.event_path import QueueLook
 from mailout.outbox.feedback.ingest import QueueMessage
 
@@ -53,6 +53,8 @@ class SqsQueue:
             if isinstance(error, ClientError) and error.response["Error"].get("Code") in DENIED_CODES:
                 remedy = "Allow sqs:GetQueueAttributes on it."
                 raise CheckSkipped("we may not look at the queue", remedy=remedy) from error
+            if isinstance(error, ConnectionError):
+                raise ProviderUnreachable.named("SQS", str(error)) from error
             remedy = "Correct SQS_QUEUE_URL and AWS_REGION, or create the queue."
             raise MailoutError(f"SQS: {error}", remedy=remedy) from error
         attributes = answer.get("Attributes") or {}

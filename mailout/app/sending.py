@@ -21,9 +21,9 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.content import content_rows
-from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of, view_url
 from mailout.letters.content.port import Kind
 from mailout.letters.content.variables import attributes_of, variables_of
 from mailout.outbox.delivery import outbox_rows
@@ -38,6 +38,7 @@ from mailout.outbox.delivery.recovery import reap
 from mailout.outbox.delivery.sender import Sender
 from mailout.outbox.delivery.store_retry import wait_for_store
 from mailout.outbox.delivery.throttling import Throttling
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.deferrals import Deferrals, defer
 from mailout.outbox.queue.limits import Limits, buckets, window_closes
 from mailout.outbox.queue.mailout import Mailout, Status
@@ -97,6 +98,10 @@ class Sending:
             ArticleIntake(self.settings, self.store, rehearses=self.rehearses).freeze(mailout)
         elif mailout.frozen_at is None:
             self.store.normalise_addresses()  # whoever was added since it was enqueued, too
+            if mailout.segment is not None and mailout.segment_filter is None:
+                segment_names.usable_segment(
+                    self.store, mailout.segment
+                )  # what became of it meanwhile, in words
             attributes = self._attributes(mailout)
             while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
@@ -214,7 +219,7 @@ class Sending:
         return self._rate()
 
     def _rate(self) -> float:
-        self.queue_forecast.rate = self.provider.rate(self.settings.send_rate_per_sec)
+        self.queue_forecast.rate = self.provider.rate(self.settings.send_rate(rehearses=self.rehearses))
         return self.queue_forecast.rate
 
     def _release(self, id: str) -> None:
@@ -231,6 +236,7 @@ class Sending:
         return None if remaining == math.inf else self.clock.monotonic() + max(0.0, remaining)
 
     def _composer(self, mailout: Mailout) -> Composer:
+        of = wait_for_store(lambda: list_rows.list_or_none(self.store, mailout.list_key), self.clock)
         return Composer(
             partial(content_rows.content, self.store),
             footer=footer_of(self.settings),
@@ -239,6 +245,10 @@ class Sending:
             from_name=mailout.from_name or self.settings.from_name or "",
             reply_to=mailout.reply_to or self.settings.reply_to,
             list_key=mailout.list_key,
+            list_name=of.name if of else None,
+            view_url=lambda content: view_url(
+                self.settings, mailout.id, None if content == mailout.content_hash else content
+            ),
             is_test=mailout.is_test,
             unsubscribe_mailbox=self.settings.unsubscribe_mailbox,
         )
@@ -252,6 +262,9 @@ class Sending:
             from_name=self.settings.from_name or "",
             reply_to=self.settings.reply_to,
             transactional_from_email=self.settings.transactional_from_email,
+            link_secrets=self.settings.unsubscribe_keys,
+            public_url=self.settings.public_url,
+            view_url=lambda content: "#" if self.rehearses else view_url(self.settings, None, content),
         )
 
     def _options(self) -> SenderOptions:

@@ -32,6 +32,7 @@ from mailout.insight.retention.archiving import Archiving
 from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.kinds.sign_ups.welcomes import Welcomes
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Source
 from mailout.letters.content.refs import names_a_file, page_id_of
@@ -67,13 +68,14 @@ def build(
     store = store or open_store(settings, clock)
     transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
-    pages = PageReports(store, notion, clock, transport.name)
+    dashboard = settings.public_url if settings.admin_password else None
+    pages = PageReports(store, notion, clock, transport.name, dashboard)
     rehearses = transport.name == REHEARSING
     forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
-    sources = source_of or partial(_source_of, notion, clock)
+    read_from = source_of or sources(notion, clock)
     intake = MailoutIntake(
-        settings, store, pages, media_store(settings), sources, test_emails, rehearses=rehearses
+        settings, store, pages, media_store(settings), read_from, test_emails, rehearses=rehearses
     )
     sending = Sending(
         settings=settings,
@@ -96,7 +98,11 @@ def build(
         census=lambda id: article_rows.article_batch(store, id).census,
     )
     alert_sender = AlertSender(store, transport, settings, limits.timezone)
-    return Engine(settings, store, clock, limits, pages, forecast, intake, sending, reporting, alert_sender)
+    welcomes = Welcomes(store, intake.letter, rehearses)
+    return Engine(
+        *(settings, store, clock, limits, pages, forecast),
+        *(intake, sending, reporting, alert_sender, welcomes),
+    )
 
 
 def open_store(settings: Settings, clock: Clock | None = None) -> Store:
@@ -136,7 +142,7 @@ def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
 
 
 def _queue_forecast(settings: Settings, store: Store, scope: str, *, rehearses: bool) -> QueueForecast:
-    rate = settings.send_rate_per_sec
+    rate = settings.send_rate(rehearses=rehearses)
     return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
 
 
@@ -171,6 +177,11 @@ def _fetched(clock: Clock, url: str) -> bytes:
     return download(url, clock=clock)
 
 
+def sources(notion: NotionPages | None, clock: Clock) -> Callable[[str], Source]:
+    """Where a ref is read: a Notion page, or a Markdown file."""
+    return partial(_source_of, notion, clock)
+
+
 def _source_of(notion: NotionPages | None, clock: Clock, ref: str) -> Source:
     if page_id_of(ref):
         if notion is None:
@@ -187,13 +198,15 @@ def _source_of(notion: NotionPages | None, clock: Clock, ref: str) -> Source:
     )
 
 
-def notion_pages(settings: Settings, clock: Clock) -> NotionPages | None:
-    """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token."""
+def notion_pages(settings: Settings, clock: Clock, *, seconds: float | None = None) -> NotionPages | None:
+    """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token.
+    `seconds`: for somebody who waits, one try of at most so long."""
     if settings.notion_token is None:
         return None
     from mailout.adapters.notion import NotionConfig, NotionPages
 
-    return NotionPages(NotionConfig.of(settings), clock)
+    config = NotionConfig.of(settings)
+    return NotionPages(replace(config, timeout=seconds, attempts=1) if seconds else config, clock)
 
 
 def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:

@@ -5,6 +5,7 @@ MailoutError
 ├── UsageError           what was asked for cannot be           exit 2
 ├── Abort                a mailout stops before its first send  exit 1
 ├── CheckSkipped         `doctor` may not look, or cannot: it may be well
+├── ProviderUnreachable  no connection to Amazon: the network, a proxy, a wrong region
 ├── SourceError          the place where mail is written could not do what was asked
 │   ├── SourceUnavailable    worth waiting for
 │   ├── SourceRefused        a wrong token, or not allowed          exit 2
@@ -51,9 +52,13 @@ class MailoutError(Exception):
         cls.code = code or cls.code
         cls.exit_code = exit_code or cls.exit_code
 
-    def __init__(self, message: str | None = None, *, remedy: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, remedy: str | None = None, for_writer: str | None = None
+    ) -> None:
+        """`for_writer`: all of it for a person who only writes, where that person can do something."""
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
         self.remedy = remedy
+        self.for_writer = for_writer
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -71,8 +76,10 @@ class UsageError(MailoutError, code="usage_error", exit_code=2):
 class Abort(MailoutError):
     """The mailout was stopped before its first message."""
 
-    def __init__(self, code: AbortCode, message: str, *, remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy)
+    def __init__(
+        self, code: AbortCode, message: str, *, remedy: str | None = None, for_writer: str | None = None
+    ) -> None:
+        super().__init__(message, remedy=remedy, for_writer=for_writer)
         self.code: AbortCode = code
 
     def __str__(self) -> str:
@@ -81,6 +88,15 @@ class Abort(MailoutError):
 
 class CheckSkipped(MailoutError, code="check_skipped"):
     """It may be well: we cannot look."""
+
+
+class ProviderUnreachable(MailoutError, code="provider_unreachable"):
+    """Amazon cannot be reached."""
+
+    @classmethod
+    def named(cls, service: str, why: str) -> ProviderUnreachable:
+        remedy = "Check this machine's network and its proxy, then AWS_REGION."
+        return cls(f"Amazon {service} cannot be reached: {why.rstrip('.')}.", remedy=remedy)
 
 
 class SourceError(MailoutError, code="source_error"):

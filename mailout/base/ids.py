@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
+from collections.abc import Sequence
 
 
 def uuid_of(*parts: str) -> str:
@@ -12,6 +14,11 @@ def uuid_of(*parts: str) -> str:
     digest[8] = digest[8] & 0x3F | 0x80
     text = digest.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def keyed_hash(key: bytes, text: str) -> str:
+    """HMAC-SHA256: who has not the key can neither read the text from it nor try texts out."""
+    return hmac.digest(key, text.encode(), "sha256").hex()
 
 
 def mailout_id(ref: str) -> str:
@@ -63,3 +70,13 @@ def notification_id(
 def article_rehearsal_id(campaign_tag: str, send_batch_id: str, content_hash: str) -> str:
     """A batch that is written to a folder: it never uses the real one up, and edited it is another one."""
     return uuid_of("article", campaign_tag, send_batch_id, "rehearsal", content_hash)
+
+
+def sign_up_key(email: str, lists: Sequence[str], at: float) -> str:
+    """Of a confirmation: the same address and lists within ten minutes are one ask."""
+    return uuid_of("sign-up", email, *sorted(lists), str(int(at // 600)))
+
+
+def welcome_id(list_key: str, email: str, *, rehearsal: bool = False) -> str:
+    """A list's welcome letter to one reader, however often they join. As `read_welcomes` computes it."""
+    return uuid_of("welcome", list_key, email, *(("rehearsal",) if rehearsal else ()))

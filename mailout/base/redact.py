@@ -1,6 +1,6 @@
 """What must not be shown, hidden in whatever leaves for others to read: logs, Prefect's pages, its states.
 
-Secrets always; addresses (`a***@example.org`) with `LOG_REDACT`.
+Secrets and the tokens of links always; addresses (`a***@example.org`) with `LOG_REDACT`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(
     re.VERBOSE,
 )
 _TOKEN = re.compile(r"(?<=token=)[\w.%-]+")
-"""An unsubscribe link's token is the address itself, in base64, and the right to unsubscribe it."""
+"""A link's token is somebody's right to sign in, to join or to unsubscribe, and often holds the address."""
 
 
 def redact(email: str) -> str:
@@ -30,10 +30,14 @@ def redact(email: str) -> str:
     return f"{local[:1]}***@{domain}" if at else "***"
 
 
+def redact_tokens(text: str) -> str:
+    """The tokens of the links within a text."""
+    return _TOKEN.sub("***", text) if "token=" in text else text
+
+
 def redact_text(text: str) -> str:
     """Every address within a text, and every token that holds one."""
-    hidden = _ADDRESS.sub(lambda found: redact(found[0].replace("%40", "@")), text)
-    return _TOKEN.sub("***", hidden)
+    return redact_tokens(_ADDRESS.sub(lambda found: redact(found[0].replace("%40", "@")), text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,9 @@ class Redactor:
         for secret in self.secrets:
             if secret in text:
                 text = text.replace(secret, "***")
-        if self.addresses and ("@" in text or "%40" in text or "token=" in text):
+        if self.addresses and ("@" in text or "%40" in text):
             return redact_text(text)
-        return text
+        return redact_tokens(text)
 
 
 class Hidden(Exception):

@@ -87,6 +87,14 @@ def parse_links(text: str) -> tuple[tuple[str, str], ...]:
     return links
 
 
+def parse_addresses(text: str) -> tuple[str, ...]:
+    """Normalised, each once; separated by commas, semicolons or spaces."""
+    given = [normalise(part) for part in re.split(r"[,;\s]+", text) if part]
+    if any(isinstance(one, Dropped) for one in given):
+        raise ValueError("must be e-mail addresses, separated by commas")
+    return tuple(dict.fromkeys(map(str, given)))
+
+
 def _check_address(address: str) -> str:
     """As written, since some providers distinguish case; an IDN domain becomes punycode."""
     match normalise(address):
@@ -186,6 +194,7 @@ Proxies = Annotated[
     ),
 ]
 Address = Annotated[str, AfterValidator(_check_address)]
+Addresses = Annotated[tuple[str, ...], _text(parse_addresses)]
 Url = Annotated[str, _must("must be a URL that starts with http:// or https://", _is_url)]
 Links = Annotated[tuple[tuple[str, str], ...], _text(parse_links)]
 # A token is put behind it.

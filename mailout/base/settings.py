@@ -14,6 +14,7 @@ from mailout.base.dotenv_file import DOTENV, read_file
 from mailout.base.errors import SettingsError
 from mailout.base.setting_values import (
     Address,
+    Addresses,
     ApiToken,
     BareUrl,
     Ceilings,
@@ -63,6 +64,9 @@ class Settings(BaseModel):
 
     unsubscribe_mailbox: Address | None = Field(None, examples=["unsubscribe@example.org"])
 
+    # Joining
+    signup: bool = False
+
     # How letters look
     brand_logo: Url | None = Field(None, examples=["https://example.org/logo.png"])
     brand_logo_dark: Url | None = Field(None, examples=["https://example.org/logo-light.png"])
@@ -72,6 +76,9 @@ class Settings(BaseModel):
     brand_color: Color | None = Field(None, examples=["#0b5c8a"])
     brand_footer: str | None = None
     language: Locale | None = Field(None, examples=["en"])
+
+    # Readers
+    view_in_browser: bool = True
 
     # Where things are kept
     mailout_home: Path = Path(".mailout")
@@ -126,6 +133,8 @@ class Settings(BaseModel):
     notion_prop_sent_at: str = "sent_at"
     notion_prop_send_at: str = "send_at"
     notion_prop_list: str = "list"
+    notion_prop_segment: str = "segment"
+    notion_prop_public: str = "public"
     notion_prop_preheader: str = "preheader"
     notion_prop_from_name: str = "from_name"
     notion_prop_reply_to: str = "reply_to"
@@ -162,6 +171,8 @@ class Settings(BaseModel):
     trusted_proxies: Proxies = Field((), examples=["127.0.0.1,10.0.0.0/8"])
     admin_password: Password | None = None
     editor_password: Password | None = None
+    sign_in_admins: Addresses = Field((), examples=["ana@example.org"])
+    sign_in_editors: Addresses = Field((), examples=["ben@example.org, cleo@example.org"])
     admin_email: Address | None = Field(None, examples=["admin@example.org"])
     public_url: Url | None = Field(None, examples=["https://mail.example.org"])
     log_redact: bool = True
@@ -200,9 +211,19 @@ class Settings(BaseModel):
         return tuple(key.get_secret_value() for key in keys)
 
     @property
+    def has_dashboard(self) -> bool:
+        """Whether anybody can sign in there."""
+        return bool(self.admin_password or self.sign_in_admins or self.sign_in_editors)
+
+    @property
     def calls_in_flight(self) -> int | None:
         """None: as many as the rate and the latency need."""
         return None if self.send_concurrency == "auto" else self.send_concurrency
+
+    def send_rate(self, *, rehearses: bool) -> float:
+        """Messages a second; 0: no limit. A rehearsal is held to a rate only if one was set."""
+        unheld = rehearses and "send_rate_per_sec" not in self.model_fields_set
+        return 0.0 if unheld else self.send_rate_per_sec
 
     @property
     def region(self) -> str | None:
@@ -228,10 +249,27 @@ class Settings(BaseModel):
             yield "SUPABASE_URL: is missing. SUPABASE_SERVICE_ROLE_KEY is of no use without it."
         if self.mailout_transport == "ses" and not self.from_email:
             yield "FROM_EMAIL: is missing. MAILOUT_TRANSPORT=ses needs an address that SES has verified."
+        yield from self._missing_for_mailed_links()
         if self.editor_password is not None and self.editor_password == self.admin_password:
             yield "EDITOR_PASSWORD: is the same as ADMIN_PASSWORD. Choose another one, or remove it."
         if self.media_bucket and self.media_supabase_bucket:
             yield "MEDIA_BUCKET: is set and so is MEDIA_SUPABASE_BUCKET. Keep one of the two."
+
+    def _missing_for_mailed_links(self) -> Iterator[str]:
+        asked = {
+            "SIGNUP": self.signup,
+            "SIGN_IN_ADMINS": self.sign_in_admins,
+            "SIGN_IN_EDITORS": self.sign_in_editors,
+        }
+        who = " and ".join(name for name, value in asked.items() if value)
+        needed = {
+            "PUBLIC_URL": (self.public_url, "the mailed link leads there"),
+            "UNSUBSCRIBE_SECRET": (self.unsubscribe_secret, "it signs the mailed link"),
+            "FROM_EMAIL": (self.from_email, "the mail with the link comes from there"),
+        }
+        for name, (value, why) in needed.items():
+            if who and not value:
+                yield f"{name}: is missing. {who} needs it: {why}."
 
 
 def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = DOTENV) -> Settings:

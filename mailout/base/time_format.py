@@ -21,6 +21,11 @@ def spoken(moment: float, zone: tzinfo) -> str:
     return f"{local.day} {_MONTHS[local.month - 1]} {local:%Y %H:%M} {local.tzname()}"
 
 
+def local_minute(moment: float, zone: tzinfo) -> str:
+    """As a form's field for date and time has it: `2026-11-15T09:00`."""
+    return f"{datetime.fromtimestamp(moment, zone):%Y-%m-%dT%H:%M}"
+
+
 def short_day(day: date) -> str:
     """A label on an axis of days: `15 Nov`."""
     return f"{day.day} {_MONTHS[day.month - 1]}"

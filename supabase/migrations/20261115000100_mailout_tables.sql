@@ -16,10 +16,35 @@ create table if not exists subscriptions (
     email           text collate "C" not null,  -- normalised
     list_key        text not null,
     unsubscribed_at timestamptz,
+    joined_at       timestamptz,
     primary key (email, list_key)
 );
+alter table subscriptions add column if not exists joined_at timestamptz;
 
 create index if not exists subscriptions_list on subscriptions (list_key, email) where unsubscribed_at is null;
+
+create table if not exists lists (
+    key         text collate "C" primary key,
+    name        text not null,
+    description text not null default '',
+    public      boolean not null default false,
+    from_name   text,
+    reply_to    text,
+    footer      text,
+    brand       jsonb not null default '{}' check (jsonb_typeof(brand) = 'object'),
+    archive     boolean not null default false,
+    welcome_ref text
+);
+insert into lists (key, name, public) values ('general', 'General', true) on conflict do nothing;
+
+create table if not exists consents (
+    email    text collate "C" not null,  -- normalised
+    list_key text collate "C" not null,
+    at       timestamptz not null,
+    wording  text not null,
+    source   text not null,
+    primary key (email, list_key, at)
+);
 
 create table if not exists recipients (
     company_id  text collate "C" not null,
@@ -96,6 +121,13 @@ create table if not exists campaign_queue (
     archived_at       timestamptz,
     archived_to       text,
     retry_plan        jsonb,  -- null: as the process that sends it is set up
+    segment           text,   -- whom of its list it is for: a segment's name,
+    segment_filter    jsonb,  -- and its filter as it was when the audience was frozen
+    snoozed           integer not null default 0,  -- not written to when it was frozen: they asked for a pause
+    public            boolean not null default false,
+    slug              text,
+    published_at      timestamptz,
+    unpublished_at    timestamptz,
     constraint campaign_queue_ledger_balances
         check (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     constraint campaign_queue_completes_when_settled
@@ -106,7 +138,10 @@ create table if not exists campaign_queue (
 create index if not exists campaign_queue_open on campaign_queue (status, created_at)
     where status in ('PENDING', 'PROCESSING');
 create index if not exists campaign_queue_ref on campaign_queue (ref);
+create index if not exists campaign_queue_slug on campaign_queue (slug) where slug is not null;
 create index if not exists campaign_queue_content on campaign_queue (content_hash) where content_hash is not null;
+comment on column campaign_queue.public is 'Whether it is in the archive on the web; since when, if a person has said so: published_at.';
+comment on column campaign_queue.slug is 'Its name in the archive on the web, for good.';
 comment on column campaign_queue.archived_at is 'Since then its messages and events are in the archive; the counts here are final.';
 comment on column campaign_queue.archived_to is 'Where the archive lies: machine and folder.';
 
@@ -159,7 +194,8 @@ create table if not exists email_outbox (
     reply_to        text,
     headers         jsonb,
     fingerprint     text,
-    is_rehearsal    boolean not null default false
+    is_rehearsal    boolean not null default false,
+    list_key        text  -- without a mailout: only to who is on this list
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 -- Mails without a mailout share one lane, so that one index serves both.
 create index if not exists email_outbox_due
@@ -262,6 +298,13 @@ comment on table email_outbox is 'Messages: one mailout for one recipient, with 
 comment on table contents is 'Rendered subject, HTML and text by their hash.';
 comment on table sender_sessions is 'Senders. The id is the fencing token of the protocol.';
 comment on table subscriptions is 'Who is on which list.';
+comment on column subscriptions.joined_at is 'By a confirmed sign-up or on the preferences'' page; null: by an import.';
+comment on table lists is 'What people can subscribe to. general is everybody''s.';
+comment on column lists.public is 'Anybody may join by the sign-up page.';
+comment on column lists.footer is 'Why readers get it; null: as BRAND_FOOTER says.';
+comment on column lists.archive is 'Its letters are public unless one says otherwise.';
+comment on column lists.welcome_ref is 'The letter that a new reader gets once.';
+comment on table consents is 'Who agreed to which list, when, to which words and on which page.';
 comment on table recipients is 'Who a company may write single mails to.';
 comment on table api_tokens is 'Hashes of the tokens that may ask for single mails.';
 comment on table pace is 'The pacer: when the next attempt of an account may start.';
@@ -278,3 +321,4 @@ comment on column api_tokens.id is 'The token''s beginning: enough to name it, t
 comment on column recipients.external_id is 'The company''s own name for them.';
 comment on column email_outbox.fingerprint is 'The same idempotency key must mean the same mail.';
 comment on column email_outbox.is_rehearsal is 'Of a message without a mailout: for the folder, never for people.';
+comment on column email_outbox.list_key is 'Of a message without a mailout: only to who is on this list when it leaves.';

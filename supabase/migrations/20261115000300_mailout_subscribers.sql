@@ -29,9 +29,13 @@ alter table subscribers add column if not exists attributes jsonb not null defau
 -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
 alter table subscribers add column if not exists hard_status text;
 alter table subscribers add column if not exists hard_status_at timestamptz;
+alter table subscribers add column if not exists snoozed_until timestamptz;
+alter table subscribers add column if not exists confirmed_at timestamptz;
 
 comment on table subscribers is 'Who gets mail: those whose status is active and whose email_norm is set.';
 comment on column subscribers.email_norm is 'Lower-case, punycode, ASCII: the key. Filled by trigger.';
+comment on column subscribers.snoozed_until is 'Their own wish: no letters before.';
+comment on column subscribers.confirmed_at is 'Their last confirmed sign-up: bounces dated before it no longer count.';
 comment on column subscribers.email_problem is 'Why there is no email_norm: invalid, not_ascii or duplicate.';
 
 -- Others write into this table too. Every reader of these two columns goes through these functions: one row that is
@@ -214,6 +218,7 @@ create trigger subscribers_sign_up before insert or update on subscribers
     execute function mailout_normalise_subscriber('outsider');
 
 create index if not exists subscribers_active on subscribers (email_norm) where status = 'active';
+create index if not exists subscribers_snoozed on subscribers (email_norm) where snoozed_until is not null;
 create index if not exists subscribers_problem on subscribers (email_problem) where email_problem is not null;
 create index if not exists subscribers_waiting on subscribers ((id::text) collate "C") where email_problem = 'not_ascii';
 
@@ -354,6 +359,8 @@ begin
             where said.status <> coalesce(m.status, g.status)),
         'forgotten', given_to_us - jsonb_array_length(people)
     ) into counts;
+    delete from desk_unsubscribes d using jsonb_to_recordset(people) as g (email_norm text, status text)
+    where d.email = g.email_norm and g.status <> 'active';
     perform mailout_raise_hard_status(g.email_norm, g.status)
     from jsonb_to_recordset(people) as g (email_norm text, status text) where g.status <> 'active';
     perform mailout_count_import(for_import::uuid, counts);
@@ -391,36 +398,3 @@ begin
     return done;
 end $$;
 comment on function mailout_normalise_addresses is 'Writes what Python has normalised; equal addresses keep one row.';
-
--- ── Whether a list has anybody on it. `general` is everybody's, and what has no list is general ──
-
-create or replace function mailout_audience_size(list_key text) returns bigint
-language sql stable set search_path = public as $$
-    select count(*) from subscribers s
-    where s.status = 'active' and s.email_norm > ''
-      and case when coalesce($1, 'general') = 'general' then not exists (
-              select 1 from subscriptions l
-              where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
-          else exists (
-              select 1 from subscriptions l
-              where l.email = s.email_norm and l.list_key = $1 and l.unsubscribed_at is null) end
-$$;
-comment on function mailout_audience_size is 'How many would get a mailout to this list, or (null) to everybody.';
-
-create or replace function mailout_lacking(attribute text, list_key text) returns jsonb
-language sql stable set search_path = public as $$
-    with lacking as materialized (
-        select s.email_norm from subscribers s
-        where s.status = 'active' and s.email_norm > '' and coalesce(s.attributes ->> $1, '') !~ '\S'
-          and case when coalesce($2, 'general') = 'general' then not exists (
-                  select 1 from subscriptions l
-                  where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
-              else exists (
-                  select 1 from subscriptions l
-                  where l.email = s.email_norm and l.list_key = $2 and l.unsubscribed_at is null) end
-    )
-    select jsonb_build_object('people', (select count(*) from lacking), 'examples', coalesce(
-        (select jsonb_agg(e.email_norm order by e.email_norm collate "C")
-         from (select * from lacking order by email_norm collate "C" limit 3) e), '[]'))
-$$;
-comment on function mailout_lacking is 'How many of an audience have no value for an attribute, and the first three.';

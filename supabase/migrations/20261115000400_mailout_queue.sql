@@ -18,13 +18,15 @@ create or replace function mailout_enqueue(mailout jsonb) returns jsonb
 language plpgsql set search_path = public as $$
 begin
     insert into campaign_queue (id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, priority,
-                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, created_at)
+                                scheduled_at, campaign_tag, send_batch_id, actor, retry_plan, segment, public, slug, created_at)
     select n.id, n.kind, n.ref, n.subject, n.company_id, n.list_key, n.from_name, n.reply_to, n.is_test, n.is_rehearsal, n.priority,
            to_timestamp(n.scheduled_at), n.campaign_tag, n.send_batch_id, n.actor,
-           nullif(n.retry_plan, 'null'), mailout_now()
+           nullif(n.retry_plan, 'null'), n.segment,
+           coalesce(n.public, (select l.archive from lists l where l.key = coalesce(n.list_key, 'general')), false), n.slug,
+           mailout_now()
     from jsonb_to_record(mailout) as n (
         id uuid, kind text, ref text, subject text, company_id text, list_key text, from_name text, reply_to text,
-        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb)
+        is_test boolean, is_rehearsal boolean, priority integer, scheduled_at double precision, campaign_tag text, send_batch_id text, actor text, retry_plan jsonb, segment text, public boolean, slug text)
     on conflict (id) do nothing;
     return mailout_mailout(mailout ->> 'id');
 end $$;
@@ -135,13 +137,24 @@ begin
         and not exists (select 1 from email_outbox o where o.campaign_id = q.id and o.epoch > 0)));
     if found and before <> content_id then
         delete from email_outbox o where o.campaign_id = mailout_to_uuid($1);
-        update campaign_queue q set frozen_at = null, freeze_started_at = null, freeze_cursor = '',
+        update campaign_queue q set frozen_at = null, freeze_started_at = null, freeze_cursor = '', segment_filter = null,
             recipients = 0, pending = 0, suppressed = 0
         where q.id = mailout_to_uuid($1);
     end if;
     return mailout_mailout($1);
 end $$;
 comment on function mailout_set_content is 'What is sent; the first one stays, or (instead) until a message of it has been tried. Another one needs other attributes of its readers: the audience is written again.';
+
+create or replace function mailout_set_public(id text, public boolean) returns jsonb
+language plpgsql set search_path = public as $$
+begin
+    update campaign_queue q
+    set public = $2, published_at = case when $2 then mailout_now() else q.published_at end,
+        unpublished_at = case when not $2 then mailout_now() end
+    where q.id = mailout_to_uuid($1) and q.public <> $2;
+    return mailout_mailout($1);
+end $$;
+comment on function mailout_set_public is 'Into the archive on the web, or out of it.';
 
 create or replace function mailout_pause_all(paused boolean) returns void
 language plpgsql set search_path = public as $$
@@ -159,6 +172,7 @@ language plpgsql set search_path = public as $$
 declare
     at timestamptz := mailout_now();
     mailout campaign_queue;
+    filter jsonb;
     last_email text;
     added integer;
 begin
@@ -170,21 +184,29 @@ begin
     if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
         return null;
     end if;
-    -- Everybody (`general`), or whoever is on the list: one of the two is empty at no cost, and each has its index.
+    if mailout.segment is not null then  -- taken together with the first part of the audience
+        filter := coalesce(mailout.segment_filter, mailout_take_segment(mailout));
+        mailout.segment_filter := filter;
+    end if;
+    -- Everybody (`general`), whoever is on the list, or a segment: two of the three are empty at no cost.
     with part as materialized (
         (select s.email_norm, s.from_name, s.attributes from subscribers s
-         where coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
+         where filter is null and coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
            and s.email_norm > mailout.freeze_cursor
            and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= mailout.freeze_started_at)
            and not exists (select 1 from subscriptions l where l.email = s.email_norm and l.list_key = 'general'
                            and l.unsubscribed_at is not null)
          order by s.email_norm limit chunk)
         union all
         (select s.email_norm, s.from_name, s.attributes
          from subscriptions l join subscribers s on s.email_norm = l.email
-         where mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
+         where filter is null and mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
            and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= mailout.freeze_started_at)
          order by l.email limit chunk)
+        union all
+        (select * from mailout_segment_part(mailout, filter, chunk) where filter is not null)
     ), written as (
         insert into email_outbox (id, campaign_id, company_id, email, from_name, variables, created_at)
         select mailout_uuid(mailout.id::text, part.email_norm), mailout.id, mailout.company_id,
@@ -199,7 +221,8 @@ begin
     select (select max(part.email_norm) from part), (select count(*) from written) into last_email, added;
     update campaign_queue q
     set freeze_cursor = coalesce(last_email, q.freeze_cursor),
-        frozen_at = case when last_email is null then at end
+        frozen_at = case when last_email is null then at end,
+        snoozed = case when last_email is null then mailout_snoozed(mailout) else 0 end
     where q.id = mailout.id;
     return case when last_email is not null then added end;
 end $$;
@@ -241,24 +264,34 @@ create table if not exists requests (
     how         text collate "C" not null,
     asked_at    timestamptz not null,
     answered_at timestamptz,
+    not_before  timestamptz,
     primary key (ref, how)
 );
 comment on table requests is 'Mailouts asked for from outside. A row stays: the same request within a minute meets it.';
 comment on column requests.how is 'as_written, test, real, or if_ready: only if the page asks for it itself.';
 
-create or replace function mailout_ask(ref text, how text, repeat_after double precision) returns boolean
+comment on column requests.not_before is 'A person chose when it is sent.';
+
+create or replace function mailout_ask(
+    ref text, how text, repeat_after double precision, not_before double precision) returns boolean
 language plpgsql volatile set search_path = public as $$
 #variable_conflict use_column
 begin
-    insert into requests (ref, how, asked_at) values ($1, $2, mailout_now())
-    on conflict (ref, how) do update set asked_at = excluded.asked_at, answered_at = null
-    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3);
+    insert into requests (ref, how, asked_at, not_before) values ($1, $2, mailout_now(), to_timestamp($4))
+    on conflict (ref, how) do update
+    set asked_at = excluded.asked_at, answered_at = null, not_before = excluded.not_before
+    where requests.asked_at <= excluded.asked_at - make_interval(secs => $3)
+       or requests.not_before is distinct from excluded.not_before;
     return found;
 end $$;
 comment on function mailout_ask is 'Write a request down; false: it was asked for just now.';
 
-create or replace function mailout_answered(ref text, how text) returns void
-language sql volatile set search_path = public as $$
-    update requests r set answered_at = mailout_now() where r.ref = $1 and r.how = $2 and r.answered_at is null
-$$;
-comment on function mailout_answered is 'It is in the queue, or was refused for good.';
+create or replace function mailout_answered(ref text, how text) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
+    update requests r set answered_at = mailout_now(), not_before = null
+    where r.ref = $1 and r.how = $2 and r.answered_at is null;
+    return found;
+end $$;
+comment on function mailout_answered is 'It is in the queue, was refused for good, or was taken back; false: it did not wait any more.';

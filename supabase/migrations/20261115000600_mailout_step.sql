@@ -179,7 +179,8 @@ begin
         error_code = case when r.withdrawn then o.error_code else r.code end,
         error_category = case when r.withdrawn then o.error_category else r.category end,
         error_message = case when r.withdrawn then o.error_message else r.message end,
-        original_code = case when r.withdrawn then o.original_code else r.original_code end
+        original_code = case when r.withdrawn then o.original_code else r.original_code end,
+        history = case when r.code is null then o.history else mailout_given_back_history(o, r, at) end
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and r.give_back;
     update email_outbox o
@@ -199,12 +200,7 @@ begin
             at + make_interval(secs => coalesce(r.retry_in, 0))
             else greatest(o.attempt_at, at - make_interval(secs => r.age)) + make_interval(secs => r.retry_in) end,
         history = case when r.state = 'RETRY_SCHEDULED' then
-            mailout_remember(o, at, o.epoch, jsonb_build_object(
-                'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
-                'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', o.attempts + 1,
-                'backoffDelay', round(coalesce(r.retry_in, 0) * 1000),
-                'durationMs', mailout_took(o.attempt_at, at, r.age)))
-            else o.history end
+            mailout_remember(o, at, o.epoch, mailout_try_again_entry(o, r, at, o.attempts + 1)) else o.history end
     from unnest(reports) r
     where o.id = r.id and o.epoch = r.epoch and o.state in ('SENT_ATTEMPT', 'UNKNOWN') and not r.give_back
       and r.state in ('FAILED', 'VALIDATION_FAILED', 'RETRY_SCHEDULED');
@@ -238,6 +234,31 @@ language sql immutable set search_path = public as $$
                            then mailout_seconds(o.attempt_at) end) || entry)
 $$;
 comment on function mailout_remember is 'The history with one more line. The first line of an epoch also tells when it began.';
+
+create or replace function mailout_try_again_entry(
+    o email_outbox, r mailout_report, at timestamptz, next_attempt integer) returns jsonb
+language sql immutable set search_path = public as $$
+    select jsonb_build_object(
+        'type', r.state, 'errorCode', r.code, 'errorCategory', r.category, 'errorMessage', r.message,
+        'originalCode', r.original_code, 'willRetry', true, 'nextAttemptNumber', next_attempt,
+        'backoffDelay', round(r.retry_in * 1000), 'durationMs', mailout_took(o.attempt_at, at, r.age))
+$$;
+comment on function mailout_try_again_entry is 'What went wrong, and when the message is tried again.';
+
+create or replace function mailout_given_back_history(o email_outbox, r mailout_report, at timestamptz) returns jsonb
+language plpgsql immutable set search_path = public as $$
+declare
+    last_entry jsonb := o.history -> -1;
+    told jsonb := mailout_remember(
+        o, at, o.epoch, mailout_try_again_entry(o, r, at, o.attempts) || '{"type": "PENDING", "count": 1}'::jsonb);
+begin
+    if last_entry ->> 'type' = 'PENDING' and last_entry ->> 'errorCode' = r.code then
+        return (o.history - -1) || ((told -> -1) || jsonb_build_object(
+            'count', (last_entry ->> 'count')::integer + 1, 'attempt_at', last_entry -> 'attempt_at'));
+    end if;
+    return told;
+end $$;
+comment on function mailout_given_back_history is 'The history with an attempt that was given back. The same answer again counts in the last line: hours of throttling are one.';
 
 create or replace function mailout_unknown_history(
     o email_outbox, code text, category text, why text, original_code text, at timestamptz) returns jsonb
@@ -420,27 +441,35 @@ begin
                case
                    -- Without a mailout the recipient need not be a subscriber, but must not have left. Of who is
                    -- none, what came back is known from the events alone.
-                   when sender.campaign_id is null and coalesce(
-                       (select s.status = 'bounced' or s.complained_at is not null
-                            or (s.status <> 'active' and o.category is distinct from 'transactional')
-                        from subscribers s where s.email_norm = o.email),
+                   when sender.campaign_id is null and case when o.category = 'confirmation' then mailout_complained(o.email)
+                       else coalesce(
+                       case when s.email_norm is not null then s.status = 'bounced' or s.complained_at is not null
+                            or (s.status <> 'active' and o.category is distinct from 'transactional') end,
                        exists (
                            select 1 from delivery_events e
                            where e.email = o.email and (e.event_type = 'spamreport'
-                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent'))))
+                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent')))
+                       or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(o.email))) end
                        then 'SUPPRESSED'
-                   when not mailout.is_test and not exists (
-                       select 1 from subscribers s where s.email_norm = o.email and s.status = 'active')
+                   when sender.campaign_id is null and o.list_key is not null and not exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = o.list_key and l.unsubscribed_at is null)
                        then 'SUPPRESSED'
+                   when not mailout.is_test and s.status is distinct from 'active' then 'SUPPRESSED'
                    -- `general` is everybody's, and what has no list is general: only who has left it is not on it.
                    when not mailout.is_test and coalesce(mailout.list_key, 'general') = 'general' and exists (
                        select 1 from subscriptions l
                        where l.email = o.email and l.list_key = 'general' and l.unsubscribed_at is not null)
+                       -- Without a list of its own it is also for those on a list that its segment asks for.
+                       and not (mailout.list_key is null and mailout.segment_filter is not null and exists (
+                           select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at is null
+                             and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key)))
                        then 'SUPPRESSED'
                    when not mailout.is_test and mailout.list_key <> 'general' and not exists (
                        select 1 from subscriptions l
                        where l.email = o.email and l.list_key = mailout.list_key and l.unsubscribed_at is null)
                        then 'SUPPRESSED'
+                   when not mailout.is_test and s.snoozed_until > at then 'SNOOZED'
                    when o.recipient_id is not null and not exists (
                        select 1 from recipients r
                        where r.company_id = o.company_id and r.id = o.recipient_id
@@ -448,7 +477,7 @@ begin
                        then case o.state when 'RETRY_SCHEDULED' then 'SUPPRESSED' else 'VALIDATION_FAILED' end
                    else 'SENT_ATTEMPT'
                end as verdict
-        from email_outbox o
+        from email_outbox o left join subscribers s on s.email_norm = o.email
         where o.seq = any(due) and o.state in ('PENDING', 'RETRY_SCHEDULED')
         for update of o skip locked
     ), within as (  -- of each company, as many as it has left
@@ -459,8 +488,9 @@ begin
         where p.most is null or p.nth <= p.most
     ), left_out as (
         update email_outbox o
-        set state = 'SUPPRESSED', error_message = 'no longer subscribed', next_attempt_at = null
-        from picked p where o.seq = p.seq and p.verdict = 'SUPPRESSED'
+        set state = 'SUPPRESSED', next_attempt_at = null,
+            error_message = case p.verdict when 'SNOOZED' then 'asked for a pause' else 'no longer subscribed' end
+        from picked p where o.seq = p.seq and p.verdict in ('SUPPRESSED', 'SNOOZED')
     ), turned_down as (
         update email_outbox o
         set state = 'VALIDATION_FAILED', attempts = o.attempts + 1, attempt_at = at,
@@ -485,18 +515,18 @@ begin
                b.id, b.epoch, b.seq, b.attempts, b.email, coalesce(b.content_id, mailout.content_hash),
                b.campaign_id, b.company_id, b.from_name, b.variables,
                case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end,
-               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text) is not null then
-                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers) end) order by b.place), '[]'),
+               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text, b.list_key) is not null then
+                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers, b.list_key) end) order by b.place), '[]'),
            array(select (c.scope, c.kind, c.key, sum(n))::usage
                  from (select company_id, count(*) as n from begun group by company_id) by_company,
                       mailout_charges(company_id, at, hour, day) c
                  group by c.scope, c.kind, c.key),
-           (select count(*) from picked p where p.verdict = 'SUPPRESSED'),
+           (select count(*) from picked p where p.verdict in ('SUPPRESSED', 'SNOOZED')),
            (select count(*) from picked p where p.verdict = 'VALIDATION_FAILED')
     into rows, charges, suppressed, refused
     from placed b;
 end $$;
-comment on function mailout_claim is 'Due messages in order: who left is suppressed, who is wrong is refused, the others are begun.';
+comment on function mailout_claim is 'Due messages in order: who unsubscribed or paused is suppressed, who is wrong is refused, the others are begun.';
 
 create or replace function mailout_bucket(step jsonb, kind text, at timestamptz) returns text
 language sql immutable set search_path = public as $$

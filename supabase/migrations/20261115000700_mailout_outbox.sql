@@ -267,11 +267,13 @@ begin
     insert into contents values (mail ->> 'hash', mail ->> 'subject', mail ->> 'html', mail ->> 'plain', at)
     on conflict do nothing;
     insert into email_outbox (id, company_id, request_id, recipient_id, email, from_name, content_id, next_attempt_at,
-                              dedupe_key, created_at, category, reply_to, headers, fingerprint, is_rehearsal)
+                              dedupe_key, created_at, category, reply_to, headers, variables, fingerprint, is_rehearsal,
+                              list_key)
     values ((mail ->> 'id')::uuid, mail ->> 'company_id', mail ->> 'request_id', whom.found_id, mail ->> 'email',
             mail ->> 'from_name', mail ->> 'hash', case when not_before > at then not_before end,
             mail ->> 'idempotency_key', at, mail ->> 'category', mail ->> 'reply_to',
-            nullif(mail -> 'headers', 'null'), mail ->> 'fingerprint', (mail ->> 'is_rehearsal')::boolean)
+            nullif(mail -> 'headers', 'null'), nullif(mail -> 'variables', 'null'), mail ->> 'fingerprint',
+            (mail ->> 'is_rehearsal')::boolean, mail ->> 'list_key')
     on conflict (id) do nothing;
     if not found then  -- somebody else handed it in just now
         select * into known from email_outbox o where o.id = (mail ->> 'id')::uuid;

@@ -28,9 +28,13 @@ declare
     complained timestamptz;
     moves boolean;
 begin
+    delete from desk_unsubscribes d where d.email = address;
     select * into known from subscribers s where s.email_norm = address for update;
     if not found then
         return false;
+    end if;
+    if not coalesce((heard->>'complained')::boolean, false) and at <= known.confirmed_at then
+        return false;  -- it says nothing of the person since their sign-up
     end if;
     complained := case when (heard->>'complained')::boolean then greatest(known.complained_at, at)
                        else known.complained_at end;
@@ -74,7 +78,7 @@ comment on function mailout_change_status is 'News of a subscriber: by priority,
 create or replace function mailout_soft_end(
     address text, enough integer, out type text, out subtype text, out at timestamptz)
 language sql stable set search_path = public as $$
-    -- A run is what lies between two deliveries. General bounces without a status are out-of-office replies.
+    -- A run is what lies between two deliveries, after the last confirmed sign-up. General bounces without a status are out-of-office replies.
     with soft as (
         select e.event_at as at, coalesce(e.message_id::text, e.provider_message_id, e.id) as message,
                coalesce(e.detail->>'bounceType', 'Undetermined') as type, e.detail->>'bounceSubType' as subtype,
@@ -82,6 +86,7 @@ language sql stable set search_path = public as $$
                (select count(*) from delivery_events d where d.email = e.email and d.event_type = 'delivered'
                  and d.event_at < e.event_at) as run
         from delivery_events e where e.email = address and e.event_type = 'bounce'
+          and e.event_at > coalesce((select s.confirmed_at from subscribers s where s.email_norm = address), '-infinity')
     ), counted as (
         select * from soft where soft.type <> 'Permanent'
         and not (soft.type = 'Transient' and coalesce(soft.subtype, '') = 'General' and soft.status is null)
@@ -309,6 +314,7 @@ declare
     message email_outbox;
     recorded record;
 begin
+    delete from desk_unsubscribes d where d.email = address and (d.list_key = coalesce($2, '') or $2 is null);
     if list_key is null then
         insert into subscribers (email, email_norm, status, status_updated_at, created_at)
         values (address, address, 'unsubscribed', mailout_now(), mailout_now())
@@ -353,6 +359,7 @@ begin
     if not mailout_may_return(address, list_key) then
         return false;
     end if;
+    delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');
     if list_key is null then
         update subscribers s set status = 'active', status_updated_at = mailout_now(), left_at = null
         where s.email_norm = address and s.status = 'unsubscribed';
@@ -383,11 +390,14 @@ begin
     end if;
     insert into counters (name, labels, value) values ('forgotten', '', 1)  -- for mailout_archive_state
     on conflict (name, labels) do update set value = counters.value + 1;
+    perform mailout_keep_feedback(address, array['spamreport']);  -- nobody asks them again
     delete from subscribers s where s.email_norm = address;
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;
+    delete from consents c where c.email = address;
     delete from recipients r where r.email = address;
     delete from import_people i where i.email = address;
+    delete from desk_unsubscribes d where d.email = address;
     insert into forgotten values (mailout_forgotten_hash(address)) on conflict do nothing;
     update email_outbox o set state = 'SUPPRESSED', error_message = 'forgotten', next_attempt_at = null
     where o.email = address and o.state in ('PENDING', 'RETRY_SCHEDULED');
@@ -411,6 +421,7 @@ begin
     get diagnostics errors = row_count;
     update dead_letters d set payload = replace(d.payload::text, quoted, instead)::jsonb
     where strpos(d.payload::text, quoted) > 0;
+    update dashboard_acts a set who = replace(a.who, address, instead) where strpos(a.who, address) > 0;
     return jsonb_build_object(
         'subscribers', people, 'messages', coalesce(array_length(known, 1), 0), 'events', events, 'errors', errors,
         'mailouts', coalesce((select jsonb_agg(distinct k.campaign_id) from unnest(known) k

@@ -135,26 +135,6 @@ begin
 end $$;
 comment on function mailout_enqueue_article is 'Writes a batch of an article down, with who asked for it, or finds it.';
 
-create or replace function mailout_members(
-    after text, most integer, list_key text, attributes jsonb, existed_at double precision) returns jsonb
-language sql stable set search_path = public as $$
-    select coalesce(jsonb_agg(jsonb_build_array(page.email_norm, page.from_name, mailout_places(page.ocd_ids))
-                              order by page.email_norm), '[]')
-    from (
-        select s.email_norm, s.from_name, s.ocd_ids from subscribers s
-        where s.status = 'active' and s.email_norm > $1 and mailout_attributes(s.attributes) @> $4
-          and ($5 is null or s.created_at is null or s.created_at <= to_timestamp($5))
-          and case when coalesce($3, 'general') = 'general' then not exists (
-                  select 1 from subscriptions l
-                  where l.email = s.email_norm and l.list_key = 'general' and l.unsubscribed_at is not null)
-              else exists (
-                  select 1 from subscriptions l
-                  where l.email = s.email_norm and l.list_key = $3 and l.unsubscribed_at is null) end
-        order by s.email_norm limit $2
-    ) page
-$$;
-comment on function mailout_members is 'One page of an audience, with the places that each belongs to.';
-
 create or replace function mailout_begin_freezing(id text) returns jsonb
 language plpgsql set search_path = public as $$
 declare

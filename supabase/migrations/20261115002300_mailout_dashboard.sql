@@ -80,15 +80,17 @@ create table if not exists ended_logins (
     id      text collate "C" primary key,
     ends_at timestamptz not null
 );
-comment on table ended_logins is 'Sessions of the dashboard that were signed out of, by a hash, until they would have ended.';
+comment on table ended_logins is 'Sessions of the dashboard that were signed out of, and links to sign in that were used, by a hash, until they would have ended.';
 
-create or replace function mailout_end_login(id text, ends_at double precision) returns void
-language sql volatile set search_path = public as $$
+create or replace function mailout_end_login(id text, ends_at double precision) returns boolean
+language plpgsql volatile set search_path = public as $$
+#variable_conflict use_column
+begin
     delete from ended_logins e where e.ends_at <= mailout_now();
-    insert into ended_logins (id, ends_at) values ($1, to_timestamp($2))
-    on conflict (id) do update set ends_at = excluded.ends_at
-$$;
-comment on function mailout_end_login is 'Somebody signed out of the dashboard.';
+    insert into ended_logins (id, ends_at) values ($1, to_timestamp($2)) on conflict (id) do nothing;
+    return found;
+end $$;
+comment on function mailout_end_login is 'Somebody signed out of the dashboard, or used a link to sign in; false: it had ended before.';
 
 create or replace function mailout_requeue_dead_letter(id text) returns boolean
 language plpgsql volatile set search_path = public as $$

@@ -183,7 +183,9 @@ create or replace view read_mailouts with (security_invoker = true) as
 select id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
+       segment, segment_filter,
+       public, slug, published_at, unpublished_at,
        case when is_test then 'test' when is_rehearsal then 'rehearsal' else 'real' end as mode,
        coalesce(completed_at, locked_at, started_at) as active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -208,7 +210,7 @@ select name, value from switches;
 comment on view read_switches is 'What is on for everything.';
 
 create or replace view read_requests with (security_invoker = true) as
-select ref, how, asked_at from requests where answered_at is null;
+select ref, how, asked_at, not_before from requests where answered_at is null;
 comment on view read_requests is 'What was asked for and is not answered.';
 
 create or replace view read_messages with (security_invoker = true) as
@@ -295,7 +297,7 @@ comment on view read_quotas is 'What the provider allows in 24 hours, and what i
 
 create or replace view read_subscribers with (security_invoker = true) as
 select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name,
-       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at,
+       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
@@ -305,7 +307,7 @@ comment on view read_subscribers is 'Subscribers with an address, the lists they
 
 create or replace view read_inactive_subscribers with (security_invoker = true) as
 select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name,
-       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at,
+       mailout_places(s.ocd_ids) as ocd_ids, mailout_attributes(s.attributes) as attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
@@ -314,8 +316,21 @@ from subscribers s where s.email_norm is not null and s.status <> 'active';
 comment on view read_inactive_subscribers is 'Subscribers who unsubscribed or bounced: they have an index of their own.';
 
 create or replace view read_subscriptions with (security_invoker = true) as
-select email, list_key, unsubscribed_at from subscriptions;
+select email, list_key, unsubscribed_at, joined_at from subscriptions;
 comment on view read_subscriptions is 'Who is on which list, and who unsubscribed from it.';
+
+create or replace view read_lists with (security_invoker = true) as
+select key, name, description, public, from_name, reply_to, footer, brand, archive, welcome_ref, true as is_saved from lists
+union all
+select used.key, used.key, '', false, null, null, null, '{}', false, null, false from (
+    with recursive walk (key) as (
+        select min(list_key) from subscriptions where unsubscribed_at is null
+        union all
+        select (select min(s.list_key) from subscriptions s where s.list_key > walk.key and s.unsubscribed_at is null)
+        from walk where walk.key is not null)
+    select key from walk where key is not null) used
+where not exists (select 1 from lists l where l.key = used.key);
+comment on view read_lists is 'Lists. A key that people are on is one, also if nobody has described it.';
 
 create or replace view read_subscriber_counts with (security_invoker = true) as
 select status, count(*) as people from subscribers where email_norm is not null and status is not null group by status;
@@ -330,6 +345,29 @@ create or replace view read_attributes with (security_invoker = true) as
 select s.email_norm as email, had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name)
 where s.email_norm is not null;
 comment on view read_attributes is 'Which attributes a subscriber has.';
+
+create or replace view read_attribute_names with (security_invoker = true) as
+select distinct had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name);
+comment on view read_attribute_names is 'The attributes that anybody has.';
+
+create or replace view read_list_keys with (security_invoker = true) as
+select key, name from lists
+union select list_key, list_key from subscriptions where list_key not in (select key from lists)
+union select 'general', 'general' where not exists (select 1 from lists where key = 'general');
+comment on view read_list_keys is 'The lists that there are, or that anybody was ever on.';
+
+create or replace view read_segments with (security_invoker = true) as
+select name, filter, tree, updated_at from segments;
+comment on view read_segments is 'Filters over subscribers, by name.';
+
+create or replace view read_desk_unsubscribes with (security_invoker = true) as
+select email, list_key, at from desk_unsubscribes;
+comment on view read_desk_unsubscribes is 'Whom somebody unsubscribed on the dashboard, and when.';
+
+create or replace view read_people_by_attribute with (security_invoker = true) as
+select s.*, had.key as attribute, lower(had.value) as attribute_value
+from read_subscribers s cross join lateral jsonb_each_text(s.attributes) as had (key, value) where had.value ~ '\S';
+comment on view read_people_by_attribute is 'Whoever has an attribute, once for each, with its value as text.';
 
 create or replace view read_imports with (security_invoker = true) as
 select id, at, by, file, decisions, counts, undone_at from imports;
@@ -404,7 +442,7 @@ comment on view read_acts is 'What people did on the dashboard.';
 
 create or replace view read_ended_logins with (security_invoker = true) as
 select id, ends_at from ended_logins;
-comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of.';
+comment on view read_ended_logins is 'Sessions of the dashboard that were signed out of, and links to sign in that were used.';
 
 create or replace view read_notes with (security_invoker = true) as
 select name, at, value from dashboard_notes;
@@ -442,3 +480,43 @@ create or replace view read_recipients with (security_invoker = true) as
 select company_id, id, external_id, email, name, deleted_at, created_at, updated_at from recipients
 where deleted_at is null;
 comment on view read_recipients is 'Who a company writes to, without those it deleted.';
+
+-- ── Sign-ups ──
+
+create or replace view read_consents with (security_invoker = true) as
+select email, list_key, at, wording, source from consents;
+comment on view read_consents is 'Who agreed to which list, when, to which words and on which page.';
+
+create or replace view read_sign_up_days with (security_invoker = true) as
+select day, list_key, asked, confirmed from sign_up_days;
+comment on view read_sign_up_days is 'How many asked to join a list on a day, and how many of these confirmed it.';
+
+create or replace view read_welcomes with (security_invoker = true) as
+select l.email, l.list_key collate "C" as list_key, said.at as joined_at, c.welcome_ref,
+       mailout_attributes(s.attributes) as attributes, s.from_name as own_from_name, c.from_name, c.reply_to,
+       exists (select 1 from email_outbox o where o.id = mailout_uuid('welcome', l.list_key, l.email)) as is_written,
+       exists (select 1 from email_outbox o where o.id = mailout_uuid('welcome', l.list_key, l.email, 'rehearsal')) as is_rehearsed
+from consents said
+join subscriptions l on l.email = said.email and l.list_key = said.list_key and l.joined_at = said.at and l.unsubscribed_at is null
+join lists c on c.key = l.list_key and c.welcome_ref is not null
+join subscribers s on s.email_norm = l.email and s.status = 'active';
+comment on view read_welcomes is 'Who joined a list that has a welcome letter, and whether it is in the outbox.';
+
+create or replace view read_confirmations with (security_invoker = true) as
+select count(*) as sent, count(*) filter (where exists (
+           select 1 from delivery_events e where e.message_id = o.id and e.event_type = 'bounce')) as bounced
+from email_outbox o
+where o.category = 'confirmation' and o.state = 'SENT' and not o.is_rehearsal and o.email not like '%@simulator.amazonses.com'
+  and o.created_at > (select max(l.created_at) from email_outbox l where l.category = 'confirmation') - interval '7 days';
+comment on view read_confirmations is 'Confirmations of the last seven days in which one was sent, and how many bounced.';
+
+create or replace view read_web_letters with (security_invoker = true) as
+select q.id, q.slug, q.content_hash, c.subject, coalesce(q.list_key, 'general') as list_key, l.name as list_name,
+       coalesce(l.public, false) as joinable, q.public, coalesce(q.started_at, q.created_at) as sent_at, q.published_at,
+       greatest(q.published_at, q.unpublished_at,
+                coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at)) as changed_at
+from campaign_queue q join contents c on c.hash = q.content_hash
+left join lists l on l.key = coalesce(q.list_key, 'general')
+where q.slug is not null and (q.public or q.unpublished_at is not null) and q.sent > 0
+  and not q.is_test and not q.is_rehearsal;
+comment on view read_web_letters is 'Letters on the web, from the first message on; those that were taken off it, too.';

@@ -78,7 +78,7 @@ end $$;
 comment on function mailout_finish_migration is 'The last statement of a migration: its version, and nobody but the service role may use what is there.';
 
 select mailout_finish_migration(9, array[
-    'subscribers', 'subscriptions', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
+    'subscribers', 'subscriptions', 'lists', 'consents', 'recipients', 'api_tokens', 'contents', 'campaign_queue', 'sender_sessions',
     'email_outbox', 'pace', 'usage', 'provider_quota', 'switches', 'error_records', 'dead_letters',
     'delivery_events', 'events_inbox', 'campaign_runs', 'content_slices', 'state_transitions', 'page_reports',
     'requests', 'article_batches', 'alerts', 'counters', 'forgotten', 'store_secrets', 'mailout_relations',
@@ -86,6 +86,10 @@ select mailout_finish_migration(9, array[
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
     'imports', 'import_people',
+    'desk_unsubscribes', 'read_desk_unsubscribes', 'read_people_by_attribute',
+    'sign_up_marks', 'sign_up_days', 'erased_feedback',
+    'read_consents', 'read_sign_up_days', 'read_welcomes', 'read_confirmations',
+    'read_lists',
     'read_ended_logins', 'read_usage_drift',
     'read_mailouts', 'read_open_mailouts', 'read_turns', 'read_switches', 'read_requests', 'read_messages',
     'read_failed_messages', 'read_single_mails', 'read_notifications', 'read_notification_states',
@@ -96,4 +100,6 @@ select mailout_finish_migration(9, array[
     'read_inbox', 'read_applied_events', 'read_delivery_events', 'read_unheard', 'read_alerts', 'read_counters',
     'read_archives_to_empty', 'read_people_counts', 'read_mailout_counts', 'read_acts', 'read_notes',
     'read_refusals', 'read_runs', 'read_imports', 'read_slices', 'read_article_batches', 'read_companies', 'read_tokens',
-    'read_recipients']);
+    'read_recipients',
+    'segments', 'read_segments', 'read_attribute_names', 'read_list_keys',
+    'read_web_letters']);

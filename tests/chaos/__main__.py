@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.chaos.matrix import LANES, ROWS
-from tests.chaos.report import page, table
+from tests.chaos.report import PAGE, table, write_page
 from tests.chaos.runner import Run, Scene, run_scenes
 from tests.conftest import forget_the_machine
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 INTERRUPTED = 130
 
 
@@ -61,7 +60,7 @@ def main() -> int:
         run = run_scenes(scenes, Path(folder), dict.fromkeys(LANES, told.lanes) if told.lanes else LANES)
     print("\n" + table(run))
     if run.is_whole and not sys.argv[1:]:
-        PAGE.write_text(page(run), encoding="utf-8")
+        write_page(run)
         print(f"\nWritten: {PAGE}")
     return conclusion(run)
 

@@ -226,11 +226,12 @@ class Stage:
     server: str | None = None  # a Postgres of its own; None: the one that all share
     address: str = ""  # of a database with mailout's tables; empty: one is made
     seed: str = ""  # of all that is left to chance in the scenes
+    bodies: bool = False  # the receiver keeps what it accepts, not only who got it
     made: int = 0
     _open: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        self.ses = self._open.enter_context(ses_stub("--no-bodies"))
+        self.ses = self._open.enter_context(ses_stub(*(() if self.bodies else ("--no-bodies",))))
 
     def close(self) -> None:
         self._open.close()

@@ -41,6 +41,9 @@ left to do.
   the attempts.
 
 """
+PAGE = ROOT / "docs" / "reliability.md"
+SOAK = "## An hour of it"
+"""The section that `make soak` writes: it stays when the rest is written anew."""
 MODES = "folder, single, bulk: a letter into a folder, by SES one by one, by SES in bulk"
 
 
@@ -107,6 +110,16 @@ def page(run: Run) -> str:
         + table(run)
         + f"\n\nModes: {MODES}; single mails, articles and notifications by SES one by one.\n"
     )
+
+
+def write_page(run: Run) -> None:
+    kept = PAGE.read_text(encoding="utf-8").partition(SOAK)[1:] if PAGE.exists() else ()
+    PAGE.write_text(page(run) + "\n" * any(kept) + "".join(kept), encoding="utf-8")
+
+
+def write_soak(section: str) -> None:
+    before = PAGE.read_text(encoding="utf-8").partition(SOAK)[0].rstrip("\n")
+    PAGE.write_text(f"{before}\n\n{SOAK}\n\n{section}", encoding="utf-8")
 
 
 def _commit() -> str:

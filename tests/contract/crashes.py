@@ -66,7 +66,7 @@ class Machine(FileJournals):
 
     def die(self) -> None:
         for journal in self._opened:
-            journal.leave()
+            journal.abandon()
 
 
 class Mortal:

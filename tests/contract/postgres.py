@@ -86,9 +86,9 @@ def database(name: str, on: str | None = None) -> str:
     return address
 
 
-def migrate(address: str) -> None:
+def migrate(address: str, scripts: Sequence[Path] = MIGRATIONS) -> None:
     """As `supabase db push` does: each file in a transaction of its own."""
-    for script in MIGRATIONS:
+    for script in scripts:
         with psycopg.connect(address) as connection:
             connection.execute(script.read_text(encoding="utf-8"))
 
@@ -272,6 +272,7 @@ begin
             execute format('delete from %I', t.relname);
         end if;
     end loop;
+    insert into lists (key, name, public) values ('general', 'General', true);  -- as the migrations leave it
     perform setval(seqrelid, seqstart, false) from pg_sequence
         where seqrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace);
 end $$;

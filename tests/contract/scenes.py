@@ -16,7 +16,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt, Bucket, Claimed, Ledger, Pace, Result, Step, StepReply
 from mailout.outbox.delivery.states import COLUMN_OF, State
 from mailout.outbox.feedback.ingest import ingest
-from mailout.outbox.feedback.port import Applied, Reading, Received
+from mailout.outbox.feedback.port import Applied, EventReading, Received
 from mailout.outbox.queue.mailout import NewMailout
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
@@ -168,4 +168,4 @@ def buckets(now: float, *, hour: int | None = None, day: int | None = None) -> l
 def dead_event(store: Store, body: str, why: str = "Nobody can read it.", id: str = "sns-1") -> None:
     """An event that ends as a dead letter."""
     store.receive_events([Received(id, "sns", body)])
-    store.apply_events([Reading(id, problem=("unreadable", why), dead=True)])
+    store.apply_events([EventReading(id, problem=("unreadable", why), dead=True)])

@@ -328,6 +328,8 @@ def test_who_matches_no_slice_is_skipped_and_counted(world: World, store: Store)
         ({"plan": "gold"}, {UNA}),
         ({"state": "OH"}, {UNA, CLEO}),
         ({"list": "general"}, {UNA, CLEO}),
+        ({"filter": 'plan = "GOLD"'}, {UNA}),
+        ({"filter": 'not plan = "gold" or not has plan', "state": "OH"}, {CLEO}),
     ],
 )
 def test_a_filter_says_who_is_meant(
@@ -336,7 +338,9 @@ def test_a_filter_says_who_is_meant(
     assert set(states(store, world.send(order(audience_filter=audience)).id)) == reached
 
 
-@pytest.mark.parametrize("audience", [{"colour": "red"}, {"list": "nobody-is-here"}])
+@pytest.mark.parametrize(
+    "audience", [{"colour": "red"}, {"list": "nobody-is-here"}, {"filter": "colour = red"}, {"filter": "has"}]
+)
 def test_a_filter_that_nobody_knows_is_refused(audience: dict[str, str], world: World, store: Store) -> None:
     with pytest.raises(FilterError):
         world.send(order(audience_filter=audience))

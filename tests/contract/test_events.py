@@ -16,7 +16,7 @@ from mailout.outbox.delivery.protocol import Attempt, Claimed
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import ingest, read
-from mailout.outbox.feedback.port import Applied, InboxCounts, Reading, Received, StatusChange
+from mailout.outbox.feedback.port import Applied, EventReading, InboxCounts, Received, StatusChange
 from mailout.outbox.queue.mailout import MailoutOutcome
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
@@ -99,7 +99,7 @@ def test_two_that_apply_the_same_rows_apply_them_once(store: Store, factory: Sto
 
 
 def test_a_reading_of_nothing_in_the_inbox_is_passed_over(store: Store) -> None:
-    assert store.apply_events([Reading(NOWHERE, problem=("x", "y"))]) == Applied()
+    assert store.apply_events([EventReading(NOWHERE, problem=("x", "y"))]) == Applied()
     assert error_log.errors(store) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from mailout.base import error_log
 from mailout.base.ids import transactional_id, uuid_of
 from mailout.insight.history import history_rows
@@ -154,6 +156,14 @@ def test_acts_are_written_down_the_latest_first(store: Store) -> None:
         NOON,
     )
     assert len(history_rows.acts(store, limit=1)) == 1
+
+
+def test_a_link_to_sign_in_is_used_by_one_of_all_who_try_at_once(store: Store) -> None:
+    """Else a link that somebody copied opens the dashboard a second time."""
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda _: store.end_login("link", NOON + 60), range(8)))
+    assert sorted(told) == [False] * 7 + [True]
+    assert not store.end_login("link", NOON + 60)
 
 
 def test_a_login_that_was_ended_stays_so_for_every_gateway_until_its_time(

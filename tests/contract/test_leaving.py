@@ -10,6 +10,8 @@ import pytest
 
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import NotFound, StoreError
+from mailout.insight.history import history_rows
+from mailout.insight.history.port import Act
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import ImportCounts, SubscriberRow
 from mailout.outbox.delivery import outbox_rows
@@ -208,6 +210,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     hear(store, ses_event("Bounce", ses_id=ann["ses_message_id"]))
     store.record_errors([ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
     dead_event(store, json.dumps({"email": ANN}))
+    store.write_act(Act(f"{ANN} (192.0.2.1)", "signed in"))
     before = store.mailout(id)
 
     done = store.forget(ANN, HASH)
@@ -216,6 +219,7 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     for table in ("subscribers", "subscriptions", "email_outbox", "delivery_events", "error_records"):
         assert ANN not in str(factory.raw(f"SELECT * FROM {table}"))
     assert ANN not in str(factory.raw("SELECT * FROM dead_letters"))
+    assert [act.who for act in history_rows.acts(store)] == [f"{HASH} (192.0.2.1)"]
     assert "Ann's" not in str(factory.raw("SELECT * FROM email_outbox"))
     after = store.mailout(id)
     assert (after.ledger, after.metrics) == (before.ledger, before.metrics)
@@ -287,3 +291,59 @@ def _key(factory: StoreFactory) -> bytes:
     if "value" in secret:
         return bytes(secret["value"])
     return bytes(byte ^ 0x36 for byte in bytes(secret["inner_pad"]))
+
+
+# ── Unsubscribed by somebody at the dashboard ──
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_what_the_dashboard_ended_can_be_undone_there_for_a_day(
+    store: Store, factory: StoreFactory, list_key: str | None
+) -> None:
+    """A slip of the hand must not cost a reader; a day later it is nobody's slip any more."""
+    subscribe(store, ANN, lists=["weekly"])
+    id = sent(store, ANN, list_key="weekly") if list_key else sent(store, ANN)
+    assert store.unsubscribe_by_hand(ANN, list_key)
+    assert not store.unsubscribe_by_hand(ANN, list_key)
+    assert subscriber_rows.unsubscribed_by_hand(store, ANN) == {list_key or "": NOON}
+    assert store.mailout(id).metrics["unsubscribed"] == 1
+    factory.set_now(NOON + 86_399)
+    assert store.undo_unsubscribe(ANN, list_key)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
+    assert list_of(store, ANN) == {"weekly": None}
+    assert store.mailout(id).metrics.get("unsubscribed", 0) == 0
+    assert not store.undo_unsubscribe(ANN, list_key)
+    assert store.unsubscribe_by_hand(ANN, list_key)
+    factory.set_now(NOON + 86_399 + 86_400)
+    assert not store.undo_unsubscribe(ANN, list_key)
+
+
+def test_a_reader_s_own_unsubscribe_is_never_undone_by_others(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    store.unsubscribe(ANN, None)
+    assert not store.undo_unsubscribe(ANN, None)
+    subscribe(store, BOB)
+    assert store.unsubscribe_by_hand(BOB, None)
+    store.unsubscribe(BOB, None)  # and then he does it himself, too
+    assert not store.undo_unsubscribe(BOB, None)
+    assert store.resubscribe(BOB, None)
+
+
+@pytest.mark.parametrize("how", ["complaint", "file"])
+def test_what_something_else_has_ended_since_stays_ended(store: Store, how: str) -> None:
+    subscribe(store, ANN)
+    sent(store, ANN)
+    assert store.unsubscribe_by_hand(ANN, None)
+    if how == "complaint":
+        hear(store, ses_event("Complaint"))
+    else:
+        store.import_subscribers([SubscriberRow(ANN, ANN, status="unsubscribed")])
+    assert not store.undo_unsubscribe(ANN, None)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
+
+
+def test_a_forgotten_person_has_no_trace_of_a_dashboard_s_act(store: Store) -> None:
+    subscribe(store, ANN)
+    store.unsubscribe_by_hand(ANN, None)
+    store.forget(ANN, HASH)
+    assert subscriber_rows.unsubscribed_by_hand(store, ANN) == {}

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from mailout.letters.audience import subscriber_rows
+from mailout.base.errors import NotFound, UsageError
+from mailout.letters.audience import list_rows, subscriber_rows
+from mailout.letters.audience.list_changes import add_list, edit_list
+from mailout.letters.audience.list_rows import List
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.contract.scenes import Sender, enqueue, freeze, states, subscribe
@@ -76,3 +79,90 @@ def test_nobody_is_on_general_when_all_have_left(store: Store) -> None:
     for person in (ANN, BOB, CYD):
         store.unsubscribe(person, "general")
     assert not subscriber_rows.anybody_on(store, "general")
+
+
+# ── what lists are called, and how their letters look ──
+
+
+def test_general_is_there_from_the_start_and_so_is_what_an_import_has_made(store: Store) -> None:
+    assert [one.key for one in list_rows.lists(store)] == ["events", "general"]
+    events = list_rows.by_key_or_name(store, "events")
+    assert (events.name, events.public, events.is_saved) == ("events", False, False)
+
+
+def test_a_list_comes_back_as_it_was_saved(store: Store) -> None:
+    brand = {"color": "#aabbcc", "links": [["Web", "https://example.org"]], "language": "pt-BR"}
+    full = List(
+        "weekly",
+        "Wöchentlich",
+        "Jeden “Freitag”.",
+        True,
+        "Ann",
+        "ann@example.org",
+        "Weil.",
+        brand,
+        True,
+        "ref",
+    )
+    store.save_list(full)
+    store.save_list(full)
+    assert list_rows.by_key_or_name(store, "weekly") == full
+    plain = List("weekly", "Weekly")
+    store.save_list(plain)
+    assert list_rows.list_or_none(store, "weekly") == plain
+    assert [one.key for one in list_rows.public_lists(store)] == ["general"]
+
+
+def test_a_list_is_found_by_key_or_name_and_a_slip_names_the_nearest(store: Store) -> None:
+    add_list(store, "weekly", {"name": "Weekly news"})
+    for written in ("weekly", " Weekly ", "weekly NEWS"):
+        assert list_rows.by_key_or_name(store, written).key == "weekly"
+    with pytest.raises(NotFound, match=r"Did you mean Weekly news \(weekly\)\?"):
+        list_rows.by_key_or_name(store, "weekly newz")
+    with pytest.raises(NotFound, match="mailout lists list"):
+        list_rows.by_key_or_name(store, "quite another")
+
+
+def test_who_describes_a_list_of_an_import_keeps_its_people(store: Store) -> None:
+    add_list(store, "events", {"name": "Our events", "public": True})
+    assert audience(store, list_key="events") == {CYD}
+    with pytest.raises(UsageError, match="already"):
+        add_list(store, "events", {})
+
+
+def test_a_key_that_only_unsubscribed_people_have_is_no_list_any_more(store: Store) -> None:
+    store.unsubscribe(CYD, "events")
+    with pytest.raises(NotFound):
+        list_rows.by_key_or_name(store, "events")
+
+
+def test_an_edit_changes_what_it_names_alone_and_an_empty_text_takes_away(store: Store) -> None:
+    add_list(
+        store, "weekly", {"name": "Weekly", "from_name": "Ann", "color": "#abc", "logo": "https://x.org/l"}
+    )
+    edited = edit_list(store, "Weekly", {"from_name": "", "color": "", "footer": "You asked."})
+    assert (edited.from_name, edited.footer, edited.name) == (None, "You asked.", "Weekly")
+    assert edited.brand == {"logo": "https://x.org/l"}
+    assert list_rows.by_key_or_name(store, "weekly") == edited
+
+
+@pytest.mark.parametrize(
+    ("key", "changes"),
+    [
+        ("Our List", {}),
+        ("", {}),
+        ("new", {"name": "General"}),
+        ("new", {"name": "EVENTS"}),
+        ("new", {"reply_to": "nobody"}),
+        ("new", {"color": "red"}),
+        ("new", {"logo": "javascript:x"}),
+        ("new", {"from_name": "Ann\nBcc: x@example.org"}),
+        ("new", {"name": "x" * 300}),
+    ],
+)
+def test_what_no_list_can_have_is_refused_and_nothing_is_written(
+    store: Store, key: str, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        add_list(store, key, changes)
+    assert len(list_rows.lists(store)) == 2

@@ -13,7 +13,7 @@ from tests.contract.scenes import Sender, mailout
 from tests.contract.stores import StoreFactory
 
 PEOPLE = [f"p{number:02}@example.org" for number in range(60)]
-LEAD = 0.05
+SLOT_LEAD_SECONDS = 0.05
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def mailout_id(store: Store) -> str:
 
 def test_slots_are_an_interval_apart_and_begin_a_round_trip_from_now(store: Store, mailout_id: str) -> None:
     slots = [row.slot for row in Sender(store, mailout_id).begin(3, rate=10.0)]
-    assert slots == pytest.approx([NOON + LEAD + index * SLACK / 10 for index in range(3)])
+    assert slots == pytest.approx([NOON + SLOT_LEAD_SECONDS + index * SLACK / 10 for index in range(3)])
 
 
 def test_no_more_is_begun_than_the_next_second_can_send(store: Store, mailout_id: str) -> None:
@@ -31,7 +31,7 @@ def test_no_more_is_begun_than_the_next_second_can_send(store: Store, mailout_id
     sender = Sender(store, mailout_id)
     first = sender.step(want=60, rate=10.0)
     assert len(first.rows) == 10
-    assert all(row.slot <= NOON + LEAD + 1.0 for row in first.rows)
+    assert all(row.slot <= NOON + SLOT_LEAD_SECONDS + 1.0 for row in first.rows)
     assert first.next_slot_at is None
     second = sender.step(want=60, rate=10.0)
     assert (list(second.rows), second.limited) == ([], None)
@@ -58,7 +58,7 @@ def test_slots_that_nobody_took_are_not_made_up_for(
     sender.begin(2, rate=10.0)
     factory.set_now(NOON + 30)
     slots = [row.slot for row in sender.begin(20, rate=10.0)]
-    assert (len(slots), slots[0]) == (10, pytest.approx(NOON + 30 + LEAD))
+    assert (len(slots), slots[0]) == (10, pytest.approx(NOON + 30 + SLOT_LEAD_SECONDS))
 
 
 def test_a_slow_rate_gives_one_slot_every_two_seconds(
@@ -81,7 +81,7 @@ def test_a_clock_that_goes_back_does_not_stop_the_sending(
     sender.begin(2, rate=10.0)
     factory.set_now(NOON - 3600)
     (claimed,) = sender.begin(1, rate=10.0)
-    assert claimed.slot == pytest.approx(NOON - 3600 + LEAD)
+    assert claimed.slot == pytest.approx(NOON - 3600 + SLOT_LEAD_SECONDS)
 
 
 def _interval(sender: Sender, rate: float = 10.0) -> float:

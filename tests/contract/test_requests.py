@@ -48,3 +48,26 @@ def test_the_event_has_its_time_before_the_queue_looks(store: Store, factory: St
     store.ask(Request("new.md"), repeat=60)
     assert [request.ref for request in queue_rows.asked(store, waiting=30)] == ["old.md"]
     assert [request.ref for request in queue_rows.asked(store, waiting=0)] == ["old.md", "new.md"]
+
+
+def test_a_letter_is_planned_changed_and_taken_back(store: Store, factory: StoreFactory) -> None:
+    """Asked for at eight, it must not go out at six; and whoever changes his mind is heard."""
+    letter = Request("a-page", RequestKind.REAL, NOON + 7200)
+    assert store.ask(letter, repeat=60)
+    assert queue_rows.asked(store, waiting=0) == []
+    assert [one.not_before for one in queue_rows.planned(store)] == [NOON + 7200]
+    assert store.ask(Request("a-page", RequestKind.REAL, NOON + 3600), repeat=60)
+    assert [one.not_before for one in queue_rows.planned(store)] == [NOON + 3600]
+    factory.set_now(NOON + 3600)
+    assert queue_rows.planned(store) == []
+    assert queue_rows.asked(store, waiting=30) == [letter]
+    assert store.answered(letter)
+    assert not store.answered(letter)
+    assert queue_rows.asked(store, waiting=0) == []
+
+
+def test_a_planned_letter_can_be_sent_at_once(store: Store) -> None:
+    assert store.ask(Request("a-page", RequestKind.REAL, NOON + 7200), repeat=60)
+    assert store.ask(Request("a-page", RequestKind.REAL), repeat=60)
+    assert queue_rows.asked(store, waiting=0) == [Request("a-page", RequestKind.REAL)]
+    assert queue_rows.planned(store) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,13 +11,23 @@ import pytest
 from mailout.base import error_log
 from mailout.base.errors import NotFound, StoreError, UsageError
 from mailout.base.ids import transactional_id, uuid_of
+from mailout.base.signed_links import SignedLinks
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
 from mailout.letters.content import content_rows
-from mailout.letters.content.model import Content
+from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.compose import SingleComposer
 from mailout.outbox.delivery.protocol import Attempt
-from mailout.outbox.delivery.single_mails import CANCELLED, Category, SingleMail, SingleMailsHeld, Verdict
+from mailout.outbox.delivery.single_mails import (
+    CANCELLED,
+    SIGNED_LINK,
+    Category,
+    SignedLink,
+    SingleMail,
+    SingleMailsHeld,
+    Verdict,
+)
 from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.queue import actions, queue_rows
 from mailout.store import Store
@@ -81,6 +92,36 @@ def test_what_the_sender_needs_comes_with_the_claim(store: Store) -> None:
     row = Sender(store, None).begin_one()
     assert (row.headers, row.reply_to, row.category) == (headers, "help@example.org", "marketing")
     assert content_rows.content(store, row.content_hash).subject == "Your receipt"
+
+
+def test_a_secret_link_is_in_the_mail_alone_and_nowhere_in_the_store(store: Store) -> None:
+    """Whoever may read the store, a page, an export or a backup could follow it else."""
+    link = SignedLink("sign-in", "/login/link", {"email": "ana@example.org", "at": NOON})
+    letter = Content("Sign in", f"<p>{mark(SIGNED_LINK)}</p>", mark(SIGNED_LINK))
+    store.accept_single_mails([mail("a", link=link, content=letter)])
+    row = Sender(store, None).begin_one()
+    composer = SingleComposer(
+        partial(content_rows.content, store),
+        footer=lambda: pytest.fail("it needs no footer"),
+        tokens=None,
+        from_email="news@example.org",
+        from_name="",
+        reply_to=None,
+        link_secrets=["a secret"],
+        public_url="https://mail.example.org/",
+    )
+    sent = composer(row)
+    text = sent.content.text_segments.fill(sent.values)
+    address, token = text.split("?token=")
+    assert address == "https://mail.example.org/login/link"
+    assert SignedLinks(["a secret"], "sign-in").read(token) == link.payload
+    kept = outbox_rows.single_mail(store, "acme", row.attempt.id)
+    assert kept is not None
+    assert kept["variables"] == {SIGNED_LINK: link.written()}
+    signature = token.partition(".")[2]
+    assert signature not in f"{kept} {content_rows.content(store, row.content_hash)}"
+    with pytest.raises(UsageError, match="PUBLIC_URL"):
+        replace(composer, public_url=None)(row)
 
 
 def test_it_waits_for_its_time(store: Store, factory: StoreFactory) -> None:

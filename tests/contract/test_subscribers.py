@@ -219,3 +219,29 @@ def test_a_row_that_no_letter_could_use_is_refused_by_the_table(
     subscribe(store, "ann@example.org")
     with pytest.raises((sqlite3.IntegrityError, psycopg.IntegrityError)):
         factory.raw(f"UPDATE subscribers SET {column} = ?", (value,))
+
+
+def test_people_are_found_by_an_attribute_and_its_value(store: Store) -> None:
+    store.import_subscribers(
+        [
+            row(ANN, attributes={"city": "Lisbon", "name": "Ann"}),
+            row(BOB, attributes={"city": "Porto"}, status="unsubscribed"),
+            row("cy@example.org", attributes={"city": " "}),
+        ]
+    )
+
+    def found(**wanted: str) -> list[str]:
+        return [one["email_norm"] for one in subscriber_rows.subscribers(store, **wanted)]  # type: ignore[arg-type]
+
+    assert found(attribute="city") == [ANN, BOB]
+    assert found(attribute="city", value="LISBON") == [ANN]
+    assert found(attribute="city", status="unsubscribed") == [BOB]
+    assert found(attribute="city", search="ann") == [ANN]
+    assert found(attribute="town") == []
+
+
+def test_an_edit_leaves_what_it_says_and_nothing_else(store: Store) -> None:
+    store.import_subscribers([row(ANN, attributes={"city": "Lisbon", "name": "Ann"})])
+    assert store.edit_subscriber(ANN, {"name": "Anna", "shoe": 38})
+    assert subscriber_rows.subscriber(store, ANN)["attributes"] == {"name": "Anna", "shoe": 38}
+    assert not store.edit_subscriber("nobody@example.org", {"name": "N"})

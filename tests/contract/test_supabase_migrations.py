@@ -195,7 +195,7 @@ def test_a_bad_row_stops_no_letter_no_page_and_no_census() -> None:
         subscriber_rows.subscriber(store, "a@example.org")["attributes"],
         store.lacking("name", None).people,
     ) == ({}, 3)
-    everybody = store.members(limit=10, list_key="general", attributes={})
+    everybody = store.members(limit=10, list_key="general")
     assert [list(one.ocd_ids) for one in everybody] == [[], [], [us], []]
     assert not article_rows.anybody_has(store, "scalar")
     assert freeze(store, enqueue(store), attributes=["name"]) == 4

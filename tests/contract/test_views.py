@@ -89,6 +89,80 @@ def test_a_retry_then_sent_tells_both_attempts_by_name(
     assert metadata(store, first.attempt, "SENT") == {"sesMessageId": "ses-2", "durationMs": 0, "attempt": 2}
 
 
+def given_back(factory: StoreFactory, sender: Sender, at: float, **error: Any) -> Attempt:
+    """One attempt that the provider surely did not take."""
+    factory.set_now(at)
+    claimed = sender.begin_one()
+    factory.set_now(at + 0.5)
+    sender.step(results=[result(claimed, State.PENDING, give_back=True, **error)])
+    return claimed.attempt
+
+
+def test_a_throttled_call_is_told_with_its_code_and_when_it_goes_on(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    """It spends no attempt, and somebody who asks why a mail is late finds the reason."""
+    attempt = given_back(factory, sender, NOON, retry_in=2.5, **THROTTLED)
+    assert told(store, attempt) == [*BEGUN, "PENDING"]
+    assert metadata(store, attempt, "PENDING") == {
+        "attempt": 1,
+        "errorCode": "SES_THROTTLED",
+        "errorCategory": "TRANSIENT_ERROR",
+        "errorMessage": "Maximum sending rate exceeded",
+        "originalCode": "TooManyRequestsException",
+        "willRetry": True,
+        "nextAttemptNumber": 1,
+        "backoffDelay": 2500,
+        "durationMs": 500,
+        "count": 1,
+    }
+    row = outbox_rows.message(store, attempt.id)
+    assert (row["state"], row["attempts"], row["next_attempt_at"]) == ("PENDING", 0, NOON + 3)
+    (log,) = factory.raw("SELECT status, error_code FROM email_logs")
+    assert tuple(log.values()) == ("PENDING", "SES_THROTTLED")
+
+
+def test_an_hour_of_throttling_is_one_line_with_a_count_and_the_last_time(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    """A row that grows with every refusal would fill the store just when it is slow."""
+    for minute in range(60):
+        attempt = given_back(factory, sender, NOON + 60 * minute, retry_in=1.0, **THROTTLED)
+    events = outbox_rows.message_events(store, attempt.id)
+    assert [event["type"] for event in events] == [*BEGUN, "PENDING"]
+    assert [moment(event["created_at"]) for event in events] == [NOON, NOON, NOON, NOON + 59 * 60 + 0.5]
+    assert events[3]["metadata"]["count"] == 60
+    factory.set_now(NOON + 3700)
+    sender.step(results=[result(sender.begin_one())])
+    assert told(store, attempt) == [*BEGUN, "PENDING", *BEGUN, "SENT"]
+    assert metadata(store, attempt, "SENT")["attempt"] == 1
+
+
+def test_another_reason_is_another_line(store: Store, factory: StoreFactory, sender: Sender) -> None:
+    given_back(factory, sender, NOON, retry_in=1.0, **THROTTLED)
+    given_back(factory, sender, NOON + 10, **(THROTTLED | {"code": "SES_DAILY_QUOTA_EXCEEDED"}))
+    attempt = given_back(factory, sender, NOON + 20, retry_in=1.0, **THROTTLED)
+    assert told(store, attempt) == [*BEGUN, "PENDING", *BEGUN, "PENDING", *BEGUN, "PENDING"]
+    assert [metadata(store, attempt, "PENDING", n)["backoffDelay"] for n in range(3)] == [1000, None, 1000]
+
+
+def test_a_message_that_was_only_withdrawn_has_nothing_to_tell(store: Store, sender: Sender) -> None:
+    """Its slot had passed: no call was made, and nothing was refused."""
+    claimed = sender.begin_one()
+    sender.step(withdraw=[claimed.attempt])
+    assert told(store, claimed.attempt) == []
+
+
+def test_a_person_who_settles_it_as_pending_is_not_counted_as_a_throttle(
+    store: Store, factory: StoreFactory, sender: Sender
+) -> None:
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, State.UNKNOWN)])
+    store.settle(sender.mailout_id, State.PENDING, wait=0.0)
+    given_back(factory, sender, NOON + 10, retry_in=1.0, **THROTTLED)
+    assert told(store, claimed.attempt) == [*BEGUN, "UNKNOWN", "PENDING", *BEGUN, "PENDING"]
+
+
 def test_a_failure_tells_why_and_stays_told_after_a_retry(
     store: Store, factory: StoreFactory, sender: Sender
 ) -> None:

@@ -19,6 +19,7 @@ from gateway.app import create_app
 from gateway.dashboard.desk import Tools
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import forgetting, notification_wiring
+from mailout.app.drafts import Drafts
 from mailout.app.examination import examine
 from mailout.base.clock import SystemClock
 from mailout.base.settings import Settings
@@ -44,6 +45,7 @@ class Site:
     store: SqliteStore
     ids: dict[str, str]
     home: Path
+    settings: Settings
 
     @property
     def address(self) -> str:
@@ -74,7 +76,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def site(
-    filled: Path, home: Path, *, run_address: Callable[[str], str | None] = lambda run: None, **changes: Any
+    filled: Path,
+    home: Path,
+    *,
+    run_address: Callable[[str], str | None] = lambda run: None,
+    port: int = 0,
+    **changes: Any,
 ) -> Iterator[Site]:
     shutil.copytree(filled, home)
     store = SqliteStore(home / "mailout.db", SystemClock())
@@ -100,10 +107,11 @@ def site(
             partial(notification_wiring.producer_queue, settings),
             partial(notification_wiring.requeue_notification, settings),
             run_address,
+            Drafts(settings, store),
         ),
     )
-    with served(app) as client:
-        yield Site(client, store, ids, home)
+    with served(app, port=port) as client:
+        yield Site(client, store, ids, home, settings)
     store.close()
 
 

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,11 @@ from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import Request, RequestKind
+from tests.contract.scenes import Sender, result
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, ZONE
+from tests.gateway.letters import letter
 from tests.prefect_server import wait_for
 from tests.unit.letters.audience.test_table_file import change_sheet, far_cell, many_commas, with_entity
 
@@ -60,10 +63,13 @@ def test_a_test_is_asked_for_once_a_minute(dashboard: Site) -> None:
     assert queue_rows.asked(dashboard.store, waiting=0) == [Request(PAGE, RequestKind.TEST)]
 
 
-def test_a_new_letter_begins_with_a_test_of_its_page(dashboard: Site) -> None:
+def test_a_new_letter_is_looked_at_before_anything_is_sent(dashboard: Site) -> None:
     dashboard.sign_in()
     assert "no address of a Notion page" in dashboard.act("/letters", page="https://example.org").text
-    dashboard.act("/letters", page=f"https://www.notion.so/News-{PAGE.replace('-', '')}")
+    shown = dashboard.act("/letters", page=f"https://www.notion.so/News-{PAGE.replace('-', '')}")
+    assert str(shown.url).endswith(f"/draft?ref={PAGE}")
+    assert queue_rows.asked(dashboard.store, waiting=0) == []
+    dashboard.act("/draft/test", ref=PAGE)
     (request,) = queue_rows.asked(dashboard.store, waiting=0)
     assert request.how is RequestKind.TEST
 
@@ -104,13 +110,6 @@ def test_failures_are_retried_and_doubts_settled(dashboard: Site) -> None:
     assert (ledger.failed, ledger.pending) == (0, 3)
 
 
-def test_what_if_plays_the_forecast_with_other_numbers(dashboard: Site) -> None:
-    dashboard.sign_in()
-    page = f"/letters/{dashboard.ids['going']}"
-    assert "Then: done by" in dashboard.client.get(page, params={"rate": "1"}).text
-    assert "cannot be calculated" in dashboard.client.get(page, params={"window": "morning"}).text
-
-
 def test_the_csv_has_a_line_for_everybody(dashboard: Site) -> None:
     dashboard.sign_in()
     id = dashboard.ids["failed"]
@@ -126,8 +125,11 @@ def test_a_person_is_found_by_the_beginning_and_by_the_name(dashboard: Site) -> 
     assert ANA in found
     assert "person011@" not in found
     assert ANA in get("/people", params={"q": ANA}).text
-    assert "Nobody was found" in get("/people", params={"q": "Person 7"}).text
-    assert "person007@" in get("/people", params={"q": "Person 7", "anywhere": "1"}).text
+    assert "person007@" in get("/people", params={"q": "Person 7"}).text
+    assert (
+        "Nobody was found"
+        in get("/people", params={"q": "Person 7", "status": "bounced", "attribute": "x"}).text
+    )
     first = get("/people").text
     assert "person048@" in first
     assert "person060@" in get("/people", params={"after": "person048@example.org"}).text
@@ -137,7 +139,8 @@ def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     dashboard.sign_in()
     added = dashboard.act("/people/add", email="New@Example.org", name="New", list="newsletter")
     assert "new@example.org is on the list" in added.text
-    assert "no address" in dashboard.act("/people/add", email="nothing").text
+    for wrong in ("nothing", "mika@example", "New <new@example.org>"):
+        assert "is no address" in dashboard.act("/people/add", email=wrong).text, wrong
     dashboard.act("/person/unsubscribe", email="new@example.org")
     assert subscriber_rows.subscriber(dashboard.store, "new@example.org")["status"] == "unsubscribed"
     page = dashboard.client.get("/person", params={"email": ANA}).text
@@ -339,6 +342,21 @@ def test_a_forgotten_persons_mail_is_found_by_nobody(dashboard: Site) -> None:
     assert history_rows.messages_to(dashboard.store, ANA) == []
 
 
+def test_the_page_of_a_person_tells_that_their_mail_was_throttled(dashboard: Site) -> None:
+    dashboard.store.accept_single_mails([mail("a", email="buyer@example.org")])
+    sender = Sender(dashboard.store, None)
+    for _ in range(2):
+        (begun,) = sender.begin(1)
+        throttled = result(begun, State.PENDING, code="SES_THROTTLING", message="Too <fast>.", give_back=True)
+        sender.step(results=[throttled])
+    (begun,) = sender.begin(1)
+    sender.step(results=[replace(throttled, attempt=begun.attempt, retry_in=3600.0)])
+    dashboard.sign_in()
+    page = dashboard.client.get(f"/person?email=buyer@example.org&message={begun.attempt.id}").text
+    assert "Too &lt;fast&gt;. (SES_THROTTLING), 3 times" in page
+    assert "goes on" in page
+
+
 def test_somebody_on_no_list_who_got_a_single_mail_has_a_page(dashboard: Site) -> None:
     dashboard.store.accept_single_mails([mail("a", email="buyer@example.org")])
     dashboard.sign_in()
@@ -364,13 +382,13 @@ def test_drafts_are_shown_as_the_watch_read_them(dashboard: Site, filled: Path, 
         ]
     )
     shown = dashboard.client.get(page).text
-    assert f"https://www.notion.so/{PAGE.replace('-', '')}" in shown
+    assert f'href="/draft?ref={PAGE}"' in shown
     assert "<script>window" not in shown
-    assert f"Goes out {spoken(later, ZONE)}" in shown
+    assert f"It goes out {spoken(later, ZONE)} (Ready in Notion)." in shown
     assert "Read from Notion" in shown
-    assert f"Winter</b> goes out {spoken(later, ZONE)}" in dashboard.client.get("/").text
-    dashboard.act("/letters", page=PAGE)
-    assert queue_rows.asked(dashboard.store, waiting=0) == [Request(PAGE, RequestKind.TEST)]
+    assert f"goes out {spoken(later, ZONE)} (Ready in Notion)." in dashboard.client.get("/").text
+    draft = dashboard.client.get(f"/draft?ref={PAGE}").text
+    assert f"https://www.notion.so/{PAGE.replace('-', '')}" in draft
 
 
 def test_one_letter_leads_to_its_run_in_prefect(filled: Path, tmp_path: Path) -> None:
@@ -406,8 +424,8 @@ def test_refused_webhooks_are_shown_with_what_to_do(dashboard: Site) -> None:
     dashboard.sign_in()
     wait_for(lambda: len(history_rows.refusals(dashboard.store)) == 2, "the refusals are written down")
     page = dashboard.client.get("/problems").text
-    assert "Delivery report (SNS): not JSON" in page
-    assert "<b>3 ×</b>" in page
+    assert "Delivery report (SNS) refused" in page
+    assert "not JSON (3 times)" in page
     assert "<code>NOTION_WEBHOOK_TOKEN</code>" in page
 
 
@@ -454,3 +472,19 @@ def test_home_and_problems_say_that_and_why_single_mails_wait(dashboard: Site) -
         shown = dashboard.client.get(page).text
         assert "Single mails wait" in shown
         assert "Allow &lt;b&gt;it&lt;/b&gt; to these." in shown
+
+
+def test_a_letter_is_published_and_unpublished_and_it_is_written_down(filled: Path, tmp_path: Path) -> None:
+    with site(filled, tmp_path / "home", public_url="https://mail.example.org") as dashboard:
+        dashboard.sign_in()
+        id = letter(dashboard.store, "On the web", public=False)
+        slug = dashboard.store.mailout(id).slug
+        assert "Not in the archive." in dashboard.client.get(f"/letters/{id}").text
+        assert "It is in the archive" in dashboard.act(f"/letters/{id}/publish").text
+        assert f'href="/archive/{slug}"' in dashboard.client.get(f"/letters/{id}").text
+        assert dashboard.client.get(f"/archive/{slug}").status_code == 200
+        assert "gone from the archive" in dashboard.act(f"/letters/{id}/unpublish").text
+        assert dashboard.client.get(f"/archive/{slug}").status_code == 410
+        assert "A test or a rehearsal" in dashboard.act(f"/letters/{dashboard.ids['test']}/publish").text
+        done = [act.what for act in history_rows.acts(dashboard.store) if act.about == id]
+        assert sorted(done) == ["published a letter", "unpublished a letter"]

@@ -20,6 +20,7 @@ from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, Scene
 from tests.dashboard.test_articles_page import asked_for
+from tests.dashboard.test_sign_in import ANA, by_link, mailed
 from tests.needs import missing
 from tests.producer.database import ProducerDatabase
 
@@ -82,7 +83,10 @@ def page(browser: Browser, dashboard: Site, cookies: list[dict[str, str]]) -> It
 def addresses(dashboard: Site) -> list[str]:
     ids = dashboard.ids
     letters = [f"/letters/{ids[name]}" for name in ("sent", "failed", "going", "odd", "test")]
-    lists = ["/letters", "/letters?show=drafts", "/letters?show=trials", "/people", "/people/import"]
+    shown = ("drafts", "trials", "failed", "numbers")
+    lists = ["/lists", "/lists/one?key=newsletter", "/lists/one?key=general"]
+    lists += ["/letters", *(f"/letters?show={one}" for one in shown), "/people", "/people/import"]
+    lists += [f"/draft?ref={PAGE}", "/single-mails?state=pending"]
     people = ["/person?email=odd@example.org", f"/person?email={BUYER}"]
     return ["/", *lists, *letters, f"/letters/{ids['sent']}?view=text", *people, "/problems", "/system"]
 
@@ -157,6 +161,7 @@ def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("It goes out within a minute")
     assert len(queue_rows.asked(dashboard.store, waiting=0)) == 1
+    expect(page.get_by_text("It was asked for: it is read now")).to_be_visible()
     page.goto(f"/letters/{dashboard.ids['test']}")
     page.get_by_role("button", name="Send me a test").click()
     expect(page.get_by_role("status")).to_contain_text("is on its way")
@@ -170,7 +175,7 @@ def test_doubts_are_settled_and_failures_retried(page: Page, dashboard: Site) ->
     page.get_by_role("button", name="Settle").click()
     expect(page.get_by_role("status")).to_have_text("They are settled as failed.")
     page.get_by_role("button", name="Retry 4 failed").click()
-    expect(page.get_by_role("status")).to_contain_text("What failed is tried again")
+    expect(page.get_by_role("status")).to_contain_text("4 messages are tried again")
     ledger = dashboard.store.mailout(id).ledger
     assert (ledger.unknown, ledger.failed, ledger.pending) == (0, 0, 4)
 
@@ -295,6 +300,40 @@ def test_articles_and_notifications_can_be_read(browser: Browser, filled: Path, 
     assert [row["fanout_status"] for row in producer.rows()] == ["pending"]
 
 
+def test_somebody_signs_in_by_a_link_in_the_browser_that_asked(
+    browser: Browser, filled: Path, tmp_path: Path
+) -> None:
+    with by_link(filled, tmp_path / "home") as opened:
+        first, second = (
+            browser.new_context(base_url=opened.address, viewport={"width": 320, "height": 700})
+            for _ in range(2)
+        )
+        for context in (first, second):
+            context.set_default_timeout(PATIENCE)
+            context.add_init_script(AXE)
+        page = first.new_page()
+        page.goto("/letters")
+        assert page.evaluate(SERIOUS) == []
+        page.get_by_label("E-mail address").fill(ANA)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("status")).to_contain_text("a mail with a link is on its way")
+        (link,) = mailed(opened)
+        elsewhere = second.new_page()
+        elsewhere.goto(link)
+        expect(elsewhere.get_by_role("alert")).to_contain_text("the browser in which you asked for it")
+        page.goto(link)
+        expect(page.get_by_text(f"Sign in as {ANA}?")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
+        assert page.evaluate(SERIOUS) == []
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("link", name="People")).to_be_visible()
+        page.goto(link)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("was used already")
+        first.close()
+        second.close()
+
+
 def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:
     context = browser.new_context(base_url=dashboard.address, java_script_enabled=False)
     context.set_default_timeout(PATIENCE)
@@ -304,8 +343,12 @@ def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:
     page.get_by_role("button", name="Sign in").click()
     page.goto("/people?q=person01")
     page.get_by_role("link", name="person010@example.org").click()
+    page.get_by_role("button", name="Unsubscribe…").click()
     page.get_by_role("button", name="Unsubscribe from everything").click()
     expect(page.get_by_role("status")).to_contain_text("gets no more mail")
-    page.goto("/system?checks_too=1")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status")).to_contain_text("gets mail again")
+    page.goto("/system")
     expect(page.get_by_text("FROM_EMAIL")).to_be_visible()
+    expect(page.get_by_text("UNSUBSCRIBE_SECRET")).to_be_visible()
     context.close()

@@ -86,7 +86,7 @@ def test_a_list_that_nobody_is_on_stops_the_letter_instead_of_using_it_up(mailou
     letter = mailout.letter()
     letter.write_text(letter.read_text().replace("---\n\n", "list: weakly\n---\n\n"))
     ended = mailout("send", letter, "--direct")
-    assert (ended.code, "on the list weakly" in ended.one_line) == (2, True)
+    assert (ended.code, "no list is called weakly" in ended.one_line) == (2, True)
     assert mailout.queue() == []
 
 

@@ -10,11 +10,11 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from gateway.pages import Page, Pages
+from mailout.base.signed_links import TokenData
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.markdown import parse_markdown
-from mailout.letters.content.tokens import TokenData
 from tests.needs import missing
 
 AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")

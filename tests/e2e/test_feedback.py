@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mailout.base.signed_links import Tokens
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.content.tokens import Tokens
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.feedback.port import Received

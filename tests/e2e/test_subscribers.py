@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from mailout.adapters.sqlite import SqliteStore
+from mailout.base.clock import SystemClock
 from mailout.letters.audience import subscriber_rows
+from tests.contract.test_join import confirmation
 from tests.e2e.conftest import Commands
 
 FILE = (
@@ -154,3 +157,21 @@ def test_whom_we_forgot_an_import_and_a_colleague_cannot_bring_back(mailout: Com
     with closing(mailout.store()) as store:
         assert [person["email"] for person in subscriber_rows.subscribers(store, search="ana")] == []
     assert mailout("subscribers", "add", "ana@example.org", "--signed-up").code == 0
+
+
+def test_what_people_agreed_to_can_be_shown_and_exported(mailout: Commands) -> None:
+    """A proof of consent that cannot be handed over proves nothing."""
+    assert mailout("subscribers", "add", "bo@example.org").code == 0
+    with closing(SqliteStore(mailout.home / "mailout.db", SystemClock())) as store:
+        store.confirm_sign_up(
+            confirmation("ana@example.org", "news", at=store.now() - 1, wording="=News, yes")
+        )
+    shown = mailout("subscribers", "show", "ana@example.org")
+    assert "agreed to" in shown.out
+    assert "=News, yes" in shown.out
+    (told,) = mailout("subscribers", "show", "ana@example.org", "--json").data["consents"]
+    assert (told["list_key"], told["source"]) == ("news", "https://shop.example.org/about")
+    lines = mailout("subscribers", "export", "--consents").out.splitlines()
+    assert lines[0] == "email,list_key,at,wording,source"
+    assert len(lines) == 2
+    assert "'=News, yes" in lines[1], "a spreadsheet runs nothing"

@@ -82,6 +82,7 @@ def open_gateway(
         limits: ServerLimits | None = None,
         answer_seconds: float = ANSWER_SECONDS,
         watch: Any = None,
+        tools: Any = None,
         **changes: Any,
     ) -> Client:
         values: dict[str, Any] = {
@@ -103,6 +104,7 @@ def open_gateway(
             page_lookup=page_lookup,
             answer_seconds=answer_seconds,
             watch=watch,
+            tools=tools,
         )
         return opened.enter_context(served(app, trusted_proxies=settings.trusted_proxies, limits=limits))
 

@@ -15,9 +15,9 @@ from gateway.server import ServerLimits, server_for
 
 @contextmanager
 def served(
-    app: FastAPI, *, trusted_proxies: Sequence[str] = (), limits: ServerLimits | None = None
+    app: FastAPI, *, trusted_proxies: Sequence[str] = (), limits: ServerLimits | None = None, port: int = 0
 ) -> Iterator[httpx.Client]:
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", port))
     port = listening.getsockname()[1]
     server = server_for(app, trusted_proxies=trusted_proxies, limits=limits)
     server.config.timeout_graceful_shutdown = 2

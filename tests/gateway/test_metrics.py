@@ -47,6 +47,7 @@ def test_all_of_them_are_there_and_can_be_read(gateway: Client) -> None:
         "pipeline_retry_count_total": "counter",
         "pipeline_final_state_total": "counter",
         "mailout_defers_total": "counter",
+        "mailout_sign_ups_total": "counter",
         "mailout_queue_depth": "gauge",
         "mailout_messages": "gauge",
         "mailout_event_lag_seconds": "gauge",

@@ -20,6 +20,7 @@ from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
 from mailout.letters.content import content_rows
 from mailout.letters.content.plaintext import plain_text
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import SingleMailsHeld, SingleMailsWaiting
 from mailout.outbox.delivery.states import State
 from tests.clocks import NOON
@@ -296,6 +297,21 @@ def test_the_whole_story_and_only_to_its_company(api: Api, company: Company, sto
     assert problem(company("zoo").call("GET", f"/v1/email/{id}"))[:2] == (404, "OUTBOX_NOT_FOUND")
     for nothing in (uuid_of("nothing"), "no-uuid"):
         assert problem(api.call("GET", f"/v1/email/{nothing}"))[:2] == (404, "OUTBOX_NOT_FOUND")
+
+
+def test_a_throttled_mail_tells_the_code_and_when_it_goes_on(api: Api, store: SqliteStore) -> None:
+    """A program that asks why its mail is late gets an answer instead of silence."""
+    id = api.send("k").json()["outboxId"]
+    sender = Sender(store, None)
+    begun = sender.begin_one()
+    throttled = result(begun, State.PENDING, code="SES_THROTTLING", retry_in=60.0, give_back=True)
+    sender.step(results=[throttled])
+    told = api.call("GET", f"/v1/email/{id}").json()
+    assert (told["status"], told["attempts"], told["errorCode"]) == ("PENDING", 0, "SES_THROTTLING")
+    assert told["nextAttemptAt"] == iso(outbox_rows.message(store, id)["next_attempt_at"])
+    last = told["history"][-1]
+    assert (last["type"], last["metadata"]["errorCode"]) == ("PENDING", "SES_THROTTLING")
+    assert (last["metadata"]["backoffDelay"], last["metadata"]["count"]) == (60_000, 1)
 
 
 def test_a_company_does_not_learn_that_somebody_unsubscribed_from_anothers_mail(

@@ -15,9 +15,9 @@ from httpx import Client
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import NotFound
+from mailout.base.signed_links import Tokens
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
-from mailout.letters.content.tokens import Tokens
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
@@ -154,7 +154,7 @@ def test_a_logo_without_a_dark_one_gets_a_light_plate(open_gateway: Open) -> Non
 
 def test_without_a_logo_the_senders_name_stands_there_and_no_picture_is_loaded(gateway: Client) -> None:
     answer = gateway.get(link())
-    assert '<p class="sender">Harbour Association</p>' in answer.text
+    assert '<header class="sender">Harbour Association</header>' in answer.text
     assert "img-src" not in answer.headers["content-security-policy"]
 
 

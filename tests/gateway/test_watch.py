@@ -168,10 +168,10 @@ def test_a_mailout_held_until_it_is_tested_goes_on_after_the_test(
 def test_a_mailout_that_goes_slower_than_it_may_gets_help(
     store: SqliteStore, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.looks.rate_of", lambda begun, now: 1.0)  # of five that are allowed
+    monkeypatch.setattr("gateway.looks.rate_of", lambda begun, now: 1.0)  # a rehearsal has no limit
     store.start(queue_up(store), "somebody")
     assert watched.events() == []  # nothing is left to share
-    monkeypatch.setattr("mailout.outbox.queue.unattended.would_help", lambda speed, rate, _: speed < rate)
+    monkeypatch.setattr("mailout.outbox.queue.unattended.would_help", lambda speed, rate, _: not rate)
     assert watched.events() == [QUEUE_EVENT]
 
 

@@ -8,7 +8,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("htmx:beforeSwap", (event) => {
   const part = event.detail.target;
-  const busy = part.querySelector("details.sure[open], form.settle input:checked");
+  const busy = part.querySelector("[popover]:popover-open, form.settle input:checked");
   if (busy || part.contains(document.activeElement) && document.activeElement.matches("input, select")) {
     event.detail.shouldSwap = false;
   }

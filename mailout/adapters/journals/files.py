@@ -68,7 +68,7 @@ class FileJournal:
             opening.rename(path)  # nobody ever sees it unlocked
             _sync_directory(path.parent)
         except BaseException:
-            self.leave()
+            self.abandon()
             opening.unlink(missing_ok=True)
             raise
 
@@ -96,9 +96,9 @@ class FileJournal:
         with self._lock:
             if self._fd is not None:
                 _mark_closed(self._fd, self._path, last_step, self._begin)
-        self.leave()
+        self.abandon()
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         with self._lock:
             if self._fd is not None:
                 os.close(self._fd)

@@ -16,7 +16,8 @@ from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceNotFound, UsageError
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
-from mailout.insight.page_status.state import WAITING_NOTE, PageState, PageStatus
+from mailout.insight.page_status.state import PageState, PageStatus
+from mailout.insight.page_status.writer_notes import WAITING_NOTE
 from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.notion import page_id_of, render
 from mailout.letters.content.notion.page import NotionPage, Value
@@ -52,6 +53,8 @@ class NotionPages:
             document=render(self._notion.load_blocks(id), about=page),
             is_test=page.is_test,
             list_key=page.list,
+            segment=page.segment,
+            public=page.public or None,  # an empty box is no wish: its list decides
             from_name=page.from_name,
             reply_to=page.reply_to,
             already_sent=self._was_sent(page),
@@ -135,10 +138,14 @@ def _sound(page: NotionPage) -> NotionPage:
     """Refused by name: a reply that goes nowhere is found out by readers alone."""
     if page.reply_to and isinstance(normalise(page.reply_to), Dropped):
         raise UsageError(
-            f"The page's reply_to is no address: {page.reply_to}.", remedy="Correct it, or leave it empty."
+            f"The page's reply_to is no address: {page.reply_to}.",
+            remedy="Correct it, or leave it empty.",
+            for_writer="The page's reply_to is no address. Correct it or empty it, then set Ready again.",
         )
     if page.language and not LANGUAGE_CODE.fullmatch(page.language):
         raise UsageError(
-            f"The page's language is no language's code: {page.language}.", remedy="Write it as `en`."
+            f"The page's language is no language's code: {page.language}.",
+            remedy="Write it as `en`.",
+            for_writer="The page's language is no language's code. Write it as `en`, then set Ready again.",
         )
     return page

@@ -86,8 +86,9 @@ class NotionSource:
         ]
 
     def written_pages(self) -> list[WrittenPage]:
-        """Drafts and pages that ask to be sent, the last edited first: a hundred at most."""
-        is_written, source = self._has_status(self._config.statuses.ready, self._config.statuses.draft)
+        """Drafts, pages that ask to be sent and those that failed, the last edited first: 100 at most."""
+        names = self._config.statuses
+        is_written, source = self._has_status(names.ready, names.draft, names.failed)
         edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
         answers = self._found("looking for drafts", source, is_written, edited_last)
         return [self._written(answer) for answer in islice(answers, PAGE_SIZE)]
@@ -103,6 +104,7 @@ class NotionSource:
             list_key=page.list,
             send_at=page.send_at,
             edited_at=timestamp_of(answer.get("last_edited_time")),
+            is_failed=page.status == self._config.statuses.failed,
         )
 
     def _has_status(self, *statuses: str) -> tuple[Json, str]:
@@ -115,7 +117,11 @@ class NotionSource:
                 f"The mailouts database has no status or select called {name!r}.",
                 remedy="Add it, or set NOTION_PROP_STATUS.",
             )
-        wanted = [{"property": name, kind: {"equals": status}} for status in statuses]
+        options = {
+            one.get("name") for one in (self._schema(source)[name].get(kind) or {}).get("options") or ()
+        }
+        there = [status for status in statuses if status in options] or statuses
+        wanted = [{"property": name, kind: {"equals": status}} for status in there]
         return wanted[0] if len(wanted) == 1 else {"or": wanted}, source
 
     def _found(self, what: str, source: str, wanted: Json, order: Json = OLDEST_FIRST) -> Iterator[Json]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectionError
 
 from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import answered, plain
 from mailout.base.clock import Clock
-from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.base.errors import CheckSkipped, MailoutError, ProviderUnreachable
 from mailout.base.retries import retried
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.port import Allowance
@@ -87,6 +87,8 @@ def allowance(account: Account) -> Allowance:
 
 def no_answer(error: Exception, right: str) -> MailoutError:
     """Why SES did not say what was asked. Whoever may send need not be allowed to ask: `right` is missing."""
+    if isinstance(error, ConnectionError):
+        return ProviderUnreachable.named("SES", plain(str(error)))
     code, said = _our_code(error), plain(f"SES: {error}")
     if code == error_codes.ACCESS.code:
         return CheckSkipped(said, remedy=f"Allow {right} to these AWS credentials.")

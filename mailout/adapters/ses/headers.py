@@ -9,7 +9,7 @@ from functools import lru_cache
 import idna
 
 from mailout.base.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
-from mailout.outbox.delivery.mime import display_name, leave_by_mail, unstructured
+from mailout.outbox.delivery.mime import display_name, unstructured, unsubscribe_by_mail
 from mailout.outbox.delivery.port import Mail
 
 MAX_HEADER_VALUE = 995  # SES refuses more
@@ -61,7 +61,7 @@ def list_headers(mail: Mail) -> list[dict[str, str]] | None:
         return []
     ways = [
         mail.unsubscribe_url,
-        *([leave_by_mail(mail.unsubscribe_mailbox)] if mail.unsubscribe_mailbox else []),
+        *([unsubscribe_by_mail(mail.unsubscribe_mailbox)] if mail.unsubscribe_mailbox else []),
     ]
     leave = ", ".join(f"<{way}>" for way in ways)
     if not all(_LINK.fullmatch(way) for way in ways) or len(leave) > MAX_HEADER_VALUE:

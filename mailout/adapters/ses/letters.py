@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mailout.adapters.ses import error_map, headers
-from mailout.adapters.ses.prepared import Prepared, prepare
+from mailout.adapters.ses.prepared import PreparedContent, prepare
 from mailout.base.addresses import Dropped, checked
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.mime import Envelope
@@ -22,7 +22,7 @@ ENTRY_BYTES = 1_000  # address, tags and headers of an entry, without its link
 
 
 @dataclass(frozen=True)
-class Letter:
+class SesLetter:
     """A mail that SES can take. Both modes are built from it, so they cannot differ."""
 
     index: int
@@ -32,7 +32,7 @@ class Letter:
     reply_to: str | None
     headers: list[dict[str, str]]
     tags: list[dict[str, str]]
-    prepared: Prepared
+    prepared: PreparedContent
     values: Mapping[str, str]
     raw: bytes | None = None
 
@@ -51,7 +51,7 @@ class Letter:
         return self.raw is None and len(self.data) <= BULK_DATA_BYTES and size <= BULK_BYTES
 
 
-def letter_of(index: int, mail: Mail) -> Letter | Outcome:
+def letter_of(index: int, mail: Mail) -> SesLetter | Outcome:
     """The letter, or why SES is not even asked."""
     to = headers.address(mail.to)
     if to is None:
@@ -74,7 +74,7 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     raw = None
     if len(all_headers) > headers.MAX_HEADERS:  # more than SES lets us name: then it gets the whole message
         raw = Envelope(mail.content).splice(mail, time.time())
-    return Letter(
+    return SesLetter(
         index,
         to,
         mail.from_email,
@@ -88,17 +88,17 @@ def letter_of(index: int, mail: Mail) -> Letter | Outcome:
     )
 
 
-def bulk_batches(letters: Sequence[Letter]) -> Iterable[list[Letter]]:
+def bulk_batches(letters: Sequence[SesLetter]) -> Iterable[list[SesLetter]]:
     """One From, one Reply-To and one content a call; as many entries as SES takes."""
-    groups: dict[tuple[str, str | None, int], list[Letter]] = {}
+    groups: dict[tuple[str, str | None, int], list[SesLetter]] = {}
     for letter in letters:
         groups.setdefault((letter.sender, letter.reply_to, id(letter.prepared)), []).append(letter)
     for group in groups.values():
         yield from _cut(group)
 
 
-def _cut(group: Sequence[Letter]) -> Iterable[list[Letter]]:
-    batch: list[Letter] = []
+def _cut(group: Sequence[SesLetter]) -> Iterable[list[SesLetter]]:
+    batch: list[SesLetter] = []
     size = 0
     for letter in group:
         if not letter.fits_bulk:

@@ -16,7 +16,7 @@ _BRACES = re.compile(r"[{}\\]+")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedContent:
     """One content, cut at its marks."""
 
     subject: Segments
@@ -43,8 +43,8 @@ class Prepared:
 
 
 @lru_cache(maxsize=64)
-def prepare(content: Content) -> Prepared:
-    return Prepared(content.subject_segments, content.html_segments, content.text_segments)
+def prepare(content: Content) -> PreparedContent:
+    return PreparedContent(content.subject_segments, content.html_segments, content.text_segments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class BulkTemplate:
     size: int  # of the template in a request, in bytes
 
     @classmethod
-    def of(cls, prepared: Prepared) -> BulkTemplate:
+    def of(cls, prepared: PreparedContent) -> BulkTemplate:
         fixed: dict[str, str] = {}  # run → SES's name
         names = tuple(dict.fromkeys((*prepared.html.names, *prepared.text.names)))
         in_body = {name: f"v{index}" for index, name in enumerate(names)}

@@ -20,7 +20,7 @@ from mailout.adapters.ses import error_map
 from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unanswered, without_credentials
 from mailout.adapters.ses.client import SEND, SEND_BULK, SesClient
 from mailout.adapters.ses.connections import Call
-from mailout.adapters.ses.letters import BULK_ENTRIES, Letter, bulk_batches, letter_of
+from mailout.adapters.ses.letters import BULK_ENTRIES, SesLetter, bulk_batches, letter_of
 from mailout.base.clock import SystemClock
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings
@@ -79,7 +79,7 @@ class SesTransport:
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
         outcomes: dict[int, Outcome] = {}
-        letters: list[Letter] = []
+        letters: list[SesLetter] = []
         for index, mail in enumerate(mails):
             letter = letter_of(index, mail)
             if isinstance(letter, Outcome):
@@ -89,7 +89,7 @@ class SesTransport:
         outcomes.update(self._deliver(self._batches(letters)))
         return [outcomes[index] for index in range(len(mails))]
 
-    def _deliver(self, batches: Iterable[Sequence[Letter]]) -> Iterator[tuple[int, Outcome]]:
+    def _deliver(self, batches: Iterable[Sequence[SesLetter]]) -> Iterator[tuple[int, Outcome]]:
         """The calls of one `send`, within one time limit: each letter's index and outcome."""
         deadline = time.monotonic() + self.config.call_limit
         halt: Outcome | None = None
@@ -121,7 +121,7 @@ class SesTransport:
         """Quota and standing, fresh from SES."""
         return ses_account.read_with_retries(self._client.boto, SystemClock())
 
-    def _call(self, batch: Sequence[Letter], deadline: float) -> Sequence[Outcome] | Outcome:
+    def _call(self, batch: Sequence[SesLetter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
         if deadline - time.monotonic() < self.config.call_limit / 2:
             return error_map.classify("NotWritten", "There was not enough time for this call.", None, False)
@@ -133,12 +133,12 @@ class SesTransport:
             return answer
         return bulk_entries(answer.get("BulkEmailEntryResults"), len(batch))
 
-    def _batches(self, letters: Sequence[Letter]) -> Iterable[list[Letter]]:
+    def _batches(self, letters: Sequence[SesLetter]) -> Iterable[list[SesLetter]]:
         if self.config.mode is SesMode.SINGLE:
             return ([letter] for letter in letters)
         return bulk_batches(letters)
 
-    def _single(self, letter: Letter) -> dict[str, Any]:
+    def _single(self, letter: SesLetter) -> dict[str, Any]:
         if letter.raw is not None:
             content: dict[str, Any] = {"Raw": {"Data": b64encode(letter.raw).decode()}}
         else:
@@ -152,7 +152,7 @@ class SesTransport:
             "EmailTags": letter.tags,
         }
 
-    def _bulk(self, batch: Sequence[Letter]) -> dict[str, Any]:
+    def _bulk(self, batch: Sequence[SesLetter]) -> dict[str, Any]:
         template = batch[0].prepared.template
         return {
             **self._envelope(batch[0]),
@@ -172,7 +172,7 @@ class SesTransport:
             ],
         }
 
-    def _envelope(self, letter: Letter) -> dict[str, Any]:
+    def _envelope(self, letter: SesLetter) -> dict[str, Any]:
         envelope: dict[str, Any] = {"FromEmailAddress": letter.sender}
         if letter.reply_to:
             envelope["ReplyToAddresses"] = [letter.reply_to]

@@ -17,7 +17,9 @@ from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
+from mailout.adapters.sqlite.segments import SqliteSegments
 from mailout.adapters.sqlite.select import SqliteReads
+from mailout.adapters.sqlite.sign_ups import SqliteSignUps
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
 from mailout.base.clock import Clock
@@ -34,6 +36,7 @@ class SqliteStore(
     SqliteFreezing,
     SqliteSubscribers,
     SqliteImports,
+    SqliteSegments,
     SqliteRecords,
     SqliteFeedback,
     SqliteLeaving,
@@ -41,6 +44,7 @@ class SqliteStore(
     SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,
+    SqliteSignUps,
 ):
     """Fulfils `mailout.store.Store`. Its time is the clock handed in, so a test can set it."""
 

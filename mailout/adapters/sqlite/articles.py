@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, insert_mailout
+from mailout.adapters.sqlite.segments import audience
 from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 
@@ -81,24 +82,17 @@ class SqliteArticles:
         after: str = "",
         limit: int,
         list_key: str,
-        attributes: Mapping[str, str],
+        segment: Tree | None = None,
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
+        awake_at = existed_at or self.db.clock.now()
+        where, parameters = audience(list_key, segment, awake_at, in_parts=True, snoozed=snoozed)
         rows = self.db.read(
-            "SELECT s.email_norm, s.from_name, s.ocd_ids FROM subscribers s"  # noqa: S608 (constants)
-            " WHERE s.status = 'active' AND s.email_norm > :after"
-            " AND (:existed_at IS NULL OR s.created_at <= :existed_at)"
-            " AND NOT EXISTS (SELECT 1 FROM json_each(:attributes) wanted WHERE NOT EXISTS ("
-            "  SELECT 1 FROM json_each(s.attributes) had"
-            "  WHERE had.key = wanted.key AND had.value = wanted.value))"
-            f" AND {on_list('s.email_norm')} ORDER BY s.email_norm LIMIT :limit",
-            {
-                "after": after,
-                "limit": limit,
-                "list_key": list_key,
-                "attributes": json.dumps(dict(attributes)),
-                "existed_at": existed_at,
-            },
+            f"SELECT s.email_norm, s.from_name, s.ocd_ids FROM subscribers s WHERE {where}"  # noqa: S608
+            " AND s.email_norm > :after AND (:existed_at IS NULL OR s.created_at <= :existed_at)"
+            " ORDER BY s.email_norm LIMIT :limit",
+            parameters | {"after": after, "limit": limit, "existed_at": existed_at},
         )
         # All at once: a call for each row would take longer.
         places = json.loads(f"[{','.join(ocd_ids for _, _, ocd_ids in rows)}]")

@@ -9,24 +9,43 @@ from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.capacity import bucket_key
 from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.segments import segment_lists
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
 from mailout.outbox.delivery.states import State
 
-NOT_ACTIVE = (
-    """NOT EXISTS (SELECT 1 FROM subscribers s WHERE s.email_norm = o.email AND s.status = 'active')"""
-)
-OFF_LIST = f"NOT ({on_list('o.email')})"
-NEVER_AGAIN = """coalesce(
+GONE, SNOOZED = 1, 2
+SUPPRESSED = {GONE: "no longer subscribed", SNOOZED: "asked for a pause"}
+NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email", also=":segment_lists")}) THEN {GONE} ELSE coalesce(
+    (SELECT iif(s.status <> 'active', {GONE}, iif(s.snoozed_until > :now, {SNOOZED}, 0))
+     FROM subscribers s WHERE s.email_norm = o.email), {GONE}) END"""  # noqa: S608 (constants)
+"""Why somebody in a mailout's audience does not get it any more; 0: they do."""
+_ERASED = """EXISTS (SELECT 1 FROM erased_feedback f WHERE f.hash = mailout_keyed_hash(
+        (SELECT value FROM store_secrets WHERE name = 'forgotten'), {email}){what})"""
+
+
+def complained(email: str) -> str:
+    """A condition: whoever has this address complained once, a subscriber or not."""
+    return f"""(EXISTS (SELECT 1 FROM subscribers s
+        WHERE s.email_norm = {email} AND s.complained_at IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = {email} AND e.event_type = 'spamreport')
+    OR {_ERASED.format(email=email, what=" AND f.what = 'spamreport'")})"""  # noqa: S608 (a column's name)
+
+
+NEVER_AGAIN = f"""(CASE WHEN o.category = 'confirmation' THEN {complained("o.email")} ELSE coalesce(
     (SELECT s.status = 'bounced' OR s.complained_at IS NOT NULL
          OR (s.status <> 'active' AND o.category IS NOT 'transactional')
      FROM subscribers s WHERE s.email_norm = o.email),
     EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = o.email AND (e.event_type = 'spamreport'
-        OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))))"""
+        OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent')))
+    OR {_ERASED.format(email="o.email", what="")}) END
+    OR (o.list_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM subscriptions l
+        WHERE l.email = o.email AND l.list_key = o.list_key AND l.unsubscribed_at IS NULL)))"""  # noqa: S608 (constants)
 """Of a message without a mailout: its recipient need not be a subscriber, but must not have unsubscribed.
-Of who is none, what came back is known from the events alone."""
+Of who is none, what came back is known from the events alone. The confirmation of a sign-up asks for no more
+than that nobody complained."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
-    o.variables, o.request_id, o.category, o.reply_to, o.headers,
+    o.variables, o.request_id, o.category, o.reply_to, o.headers, o.list_key,
     coalesce(o.content_id, :content) AS content"""
 DUE_OF_MAILOUT = """email_outbox o INDEXED BY email_outbox_due WHERE o.campaign_id IS :campaign
     AND o.state IN ('PENDING', 'RETRY_SCHEDULED') AND o.seq > :cursor
@@ -55,13 +74,14 @@ def begin(
     if mailout_id is None:
         unsubscribed = NEVER_AGAIN
     elif mailout is not None and not mailout["is_test"]:
-        unsubscribed = f"({NOT_ACTIVE} OR {OFF_LIST})"
+        unsubscribed = NOT_NOW
     rows = tx.execute(
         f"SELECT {DUE}, {unsubscribed} AS unsubscribed, {NO_RECIPIENT} AS no_recipient"  # noqa: S608 (constants above)
         f" FROM {DUE_OF_MAILOUT if turns is None else DUE_SINGLE}",
         {
             "content": mailout["content_hash"] if mailout else None,
             "list_key": mailout["list_key"] if mailout else None,
+            "segment_lists": _segment_lists(mailout),
             "campaign": mailout_id,
             "cursor": step.cursor,
             "now": now,
@@ -74,8 +94,9 @@ def begin(
         for row in rows
         if row["unsubscribed"] or (row["no_recipient"] and row["state"] == State.RETRY_SCHEDULED)
     ]
-    if gone:
-        move.suppress(gone, "no longer subscribed")
+    for why, said in SUPPRESSED.items():
+        if passed_over := [row for row in gone if (row["unsubscribed"] or GONE) == why]:
+            move.suppress(passed_over, said)
     wrong = [row for row in rows if row["no_recipient"] and row not in gone]
     for row in wrong:
         move.refuse(row, "RECIPIENT_NOT_FOUND", "The recipient is not there, or not this company's.")
@@ -84,6 +105,12 @@ def begin(
         hour, day = (bucket_key(step.buckets, kind, now) for kind in ("hour", "day"))
         move.begin(ready, step.session, hour, day)
     return ready, len(gone), len(wrong)
+
+
+def _segment_lists(mailout: sqlite3.Row | None) -> str:
+    if mailout is None or mailout["segment_filter"] is None:
+        return "[]"
+    return segment_lists(mailout["list_key"], json.loads(mailout["segment_filter"])["lists"])
 
 
 def full_companies(capacity: Mapping[str, int], others: Sequence[str] = ()) -> str:
@@ -122,7 +149,7 @@ def next_due(
 def claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
     """By the order of `DUE`: looking each column up by its name takes longer than reading the row."""
     seq, id, epoch, _, mailout_id, company_id, attempts, email, from_name, variables, *rest = row
-    request_id, category, reply_to, headers, content, _, _ = rest
+    request_id, category, reply_to, headers, list_key, content, _, _ = rest
     return Claimed(
         attempt=Attempt(id, epoch + 1),
         seq=seq,
@@ -138,4 +165,5 @@ def claimed(row: sqlite3.Row, slot: float | None) -> Claimed:
         category=category,
         reply_to=reply_to,
         headers=json.loads(headers) if headers else None,
+        list_key=list_key,
     )

@@ -12,7 +12,7 @@ from mailout.adapters.sqlite.subscriber_state import change_status, count_soft_b
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.ids import uuid_of
 from mailout.outbox.delivery.states import DOUBTFUL, WAITING, State
-from mailout.outbox.feedback.port import Applied, Effect, EventType, Reading
+from mailout.outbox.feedback.port import Applied, Effect, EventReading, EventType
 
 NOT_YET_SENT = (*WAITING, *DOUBTFUL)
 """States in which an event may know more than we do."""
@@ -55,7 +55,7 @@ class EventBatch:
     """A batch of readings within one transaction. What is known of them is asked for at once, not one by one:
     nobody else writes meanwhile, so it stays true."""
 
-    def __init__(self, tx: sqlite3.Connection, now: float, readings: Sequence[Reading]) -> None:
+    def __init__(self, tx: sqlite3.Connection, now: float, readings: Sequence[EventReading]) -> None:
         self._tx = tx
         self._now = now
         self._move = Transitions(tx, now)
@@ -70,7 +70,7 @@ class EventBatch:
                 self._waiting.remove(reading.inbox_id)
                 self._apply(reading)
 
-    def _look(self, readings: Sequence[Reading]) -> None:
+    def _look(self, readings: Sequence[EventReading]) -> None:
         self._waiting = {
             row["id"]
             for row in self._among(
@@ -97,7 +97,7 @@ class EventBatch:
         query = f"{select} (SELECT value FROM json_each(?))"  # noqa: S608
         return self._tx.execute(query, (json.dumps(list(ids)),))
 
-    def _apply(self, reading: Reading) -> None:
+    def _apply(self, reading: EventReading) -> None:
         if reading.problem is not None:
             self._note(reading)
         for effect in reading.effects:
@@ -116,7 +116,7 @@ class EventBatch:
         self._done["statuses"] += count_soft_bounces(self._tx, self._recount)
         return Applied(**self._done)
 
-    def _note(self, reading: Reading) -> None:
+    def _note(self, reading: EventReading) -> None:
         code, message = reading.problem or ("", "")
         self._done["problems"] += 1
         self._tx.execute(

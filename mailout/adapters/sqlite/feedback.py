@@ -9,7 +9,7 @@ from mailout.adapters.sqlite.event_batch import EventBatch
 from mailout.adapters.sqlite.subscriber_state import change_status
 from mailout.outbox.feedback.port import (
     Applied,
-    Reading,
+    EventReading,
     Received,
     StatusChange,
 )
@@ -31,7 +31,7 @@ class SqliteFeedback:
             )
             return tx.total_changes - before
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         with self.db.write() as tx:
             return EventBatch(tx, self.db.clock.now(), readings).write()
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from typing import cast
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
 from mailout.adapters.sqlite.queue import get_mailout, only_row
+from mailout.adapters.sqlite.segments import audience, take_filter
 from mailout.base.ids import message_id
+from mailout.letters.audience.segment_tree import Tree, whole
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import Freezing, Recipient
-
-_CHUNK = f"""SELECT s.email_norm, s.from_name, s.attributes FROM subscribers s
-    WHERE s.status = 'active' AND s.email_norm > :cursor AND s.created_at <= :began
-      AND {on_list("s.email_norm")}
-    ORDER BY s.email_norm LIMIT :chunk"""  # noqa: S608 (constants)
 
 _VARIABLES = """CASE WHEN :attributes <> '[]' THEN nullif((SELECT json_group_object(a.key, a.value)
     FROM json_each(attributes) a WHERE a.key IN (SELECT value FROM json_each(:attributes))), '{}') END"""
 """Only what the content uses: a million rows have to stay narrow."""
 
+
+_PART = "CREATE TEMP TABLE IF NOT EXISTS frozen_part (email_norm TEXT, from_name TEXT, attributes TEXT)"
+"""The next people, looked for once: a segment may take a while to find them."""
 
 _BEGIN = """UPDATE campaign_queue SET freeze_started_at = coalesce(
     freeze_started_at, max(:now, (SELECT coalesce(max(created_at), 0) FROM subscribers)))"""
@@ -43,30 +43,63 @@ class SqliteFreezing:
             mailout = only_row([mailout] if mailout else [], id)
             if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
-            parameters = {
+            tree = self._segment(tx, mailout)
+            list_key, began = mailout["list_key"], mailout["freeze_started_at"]
+            where, parameters = audience(list_key, tree, began, in_parts=True)
+            parameters |= {
                 "id": id,
                 "company": mailout["company_id"],
-                "list_key": mailout["list_key"],
                 "cursor": mailout["freeze_cursor"],
-                "began": mailout["freeze_started_at"],
+                "began": began,
                 "chunk": chunk,
                 "attributes": json.dumps(list(attributes)),
-                "now": now,
+                "written": now,
             }
-            last = tx.execute(f"SELECT max(email_norm) FROM ({_CHUNK})", parameters).fetchone()[0]  # noqa: S608
+            tx.execute(_PART)
+            tx.execute("DELETE FROM frozen_part")
+            tx.execute(
+                "INSERT INTO frozen_part SELECT s.email_norm, s.from_name, s.attributes FROM subscribers s"  # noqa: S608
+                f" WHERE {where} AND s.email_norm > :cursor AND s.created_at <= :began"
+                " ORDER BY s.email_norm LIMIT :chunk",
+                parameters,
+            )
+            last = tx.execute("SELECT max(email_norm) FROM frozen_part").fetchone()[0]
             if last is None:
-                tx.execute("UPDATE campaign_queue SET frozen_at = ? WHERE id = ?", (now, id))
+                snoozed, _ = audience(list_key, tree, began, in_parts=True, snoozed=True)
+                tx.execute(
+                    "UPDATE campaign_queue SET frozen_at = :written, snoozed = (SELECT count(*)"  # noqa: S608
+                    f" FROM subscribers s INDEXED BY subscribers_snoozed WHERE {snoozed}"
+                    " AND s.created_at <= :began) WHERE id = :id",
+                    parameters,
+                )
                 return None
             added = tx.execute(
                 "INSERT INTO email_outbox"  # noqa: S608
                 " (id, campaign_id, company_id, email, from_name, variables, created_at)"
                 " SELECT mailout_uuid(:id, email_norm), :id, :company, email_norm, from_name,"
-                f" {_VARIABLES}, :now"
-                f" FROM ({_CHUNK}) WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
+                f" {_VARIABLES}, :written"
+                f" FROM frozen_part WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
                 parameters,
             ).rowcount
             _add_pending(tx, id, added, cursor=last)
             return added
+
+    def _segment(self, tx: sqlite3.Connection, mailout: sqlite3.Row) -> Tree | None:
+        """The filter of its segment, taken together with the first part of the audience."""
+        if mailout["segment"] is None:
+            return None
+        if mailout["segment_filter"] is not None:
+            return cast(Tree, json.loads(mailout["segment_filter"])["tree"])
+        taken = take_filter(tx, mailout["segment"])
+        where, parameters = audience(
+            mailout["list_key"], whole(mailout["list_key"], taken["tree"]), mailout["freeze_started_at"]
+        )
+        ((taken["of"],),) = tx.execute(f"SELECT count(*) FROM subscribers s WHERE {where}", parameters)  # noqa: S608
+        tx.execute(
+            "UPDATE campaign_queue SET segment_filter = ? WHERE id = ?",
+            (json.dumps(taken, ensure_ascii=False), mailout["id"]),
+        )
+        return cast(Tree, taken["tree"])
 
     def begin_freezing(self, id: str) -> Freezing | None:
         with self.db.write() as tx:

@@ -14,7 +14,7 @@ from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import StoreError
 from mailout.base.ids import uuid_of
 from mailout.outbox.delivery.states import WAITING, State
-from mailout.outbox.feedback.port import METRIC_OF, Effect, EventType, Forgotten
+from mailout.outbox.feedback.port import METRIC_OF, UNDO_SECONDS, Effect, EventType, Forgotten
 
 
 class SqliteLeaving:
@@ -24,62 +24,32 @@ class SqliteLeaving:
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         with self.db.write() as tx:
-            now = self.db.clock.now()
-            if list_key is None:
-                _insert_as_gone(tx, email_norm, now)
-                tx.execute(
-                    "UPDATE subscribers SET status = 'unsubscribed', status_updated_at = :now, left_at = :now"
-                    " WHERE email_norm = :email AND status = 'active'",
-                    {"now": now, "email": email_norm},
-                )
-                tx.execute(  # soft bounces may be taken back; an unsubscribe stays
-                    "UPDATE subscribers SET hard_status = 'unsubscribed', hard_status_at = :now,"
-                    " left_at = :now WHERE email_norm = :email AND hard_status = 'active'",
-                    {"now": now, "email": email_norm},
-                )
-            else:
-                tx.execute(
-                    "INSERT INTO subscriptions VALUES (?, ?, ?) ON CONFLICT (email, list_key)"
-                    " DO UPDATE SET unsubscribed_at = coalesce(unsubscribed_at, excluded.unsubscribed_at)",
-                    (email_norm, list_key, now),
-                )
-            message = (
-                _last_sent(tx, email_norm, list_key)
-                if message_id is None
-                else _answered(tx, email_norm, message_id)
-            )
-            events = EventBatch(tx, now, ())
-            events.record(
-                message,
-                Effect(
-                    id=_leaving_id(email_norm, list_key, message),
-                    type=EventType.UNSUBSCRIBE,
-                    at=now,
-                    email=email_norm,
-                    provider_message_id=message["ses_message_id"] if message else None,
-                    detail={} if list_key is None else {"list_key": list_key},
-                ),
-            )
-            events.write()
+            _unsubscribe(tx, self.db.clock.now(), email_norm, list_key, message_id)
             return _may_return(tx, email_norm, list_key)
+
+    def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
+        with self.db.write() as tx:
+            if not _is_subscribed(tx, email_norm, list_key):
+                return False
+            now = self.db.clock.now()
+            _unsubscribe(tx, now, email_norm, list_key, None)
+            tx.execute(
+                "INSERT OR REPLACE INTO desk_unsubscribes (email, list_key, at) VALUES (?, ?, ?)",
+                (email_norm, list_key or "", now),
+            )
+            return True
+
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        with self.db.write() as tx:
+            done = tx.execute(
+                "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ? AND at > ?",
+                (email_norm, list_key or "", self.db.clock.now() - UNDO_SECONDS),
+            ).fetchone()
+            return done is not None and _resubscribe(tx, self.db.clock.now(), email_norm, list_key)
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         with self.db.write() as tx:
-            if not _may_return(tx, email_norm, list_key):
-                return False
-            if list_key is None:
-                tx.execute(
-                    "UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL"
-                    " WHERE email_norm = ? AND status = 'unsubscribed'",
-                    (self.db.clock.now(), email_norm),
-                )
-            else:
-                tx.execute(
-                    "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?",
-                    (email_norm, list_key),
-                )
-            _take_back(tx, email_norm, list_key)
-            return True
+            return _resubscribe(tx, self.db.clock.now(), email_norm, list_key)
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         with self.db.write() as tx:
@@ -96,10 +66,13 @@ class SqliteLeaving:
                 "INSERT INTO counters (name, labels, value) VALUES ('forgotten', '', 1)"
                 " ON CONFLICT (name, labels) DO UPDATE SET value = value + 1"
             )
+            forgotten.keep_feedback(tx, email_norm, "spamreport")  # nobody asks them again
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
+            tx.execute("DELETE FROM consents WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
+            tx.execute("DELETE FROM desk_unsubscribes WHERE email = ?", (email_norm,))
             forgotten.remember(tx, email_norm)
             events = tx.execute(
                 "UPDATE delivery_events SET email = ?, detail = '{}' WHERE email = ?", (instead, email_norm)
@@ -111,6 +84,74 @@ class SqliteLeaving:
                 errors=_erase_records(tx, email_norm, instead),
                 mailouts=tuple(sorted({row["campaign_id"] for row in rows if row["campaign_id"]})),
             )
+
+
+def _unsubscribe(
+    tx: sqlite3.Connection, now: float, email: str, list_key: str | None, message_id: str | None
+) -> None:
+    tx.execute(
+        "DELETE FROM desk_unsubscribes WHERE email = ?1 AND (list_key = ?2 OR ?2 IS NULL)", (email, list_key)
+    )
+    if list_key is None:
+        _insert_as_gone(tx, email, now)
+        tx.execute(
+            "UPDATE subscribers SET status = 'unsubscribed', status_updated_at = :now, left_at = :now"
+            " WHERE email_norm = :email AND status = 'active'",
+            {"now": now, "email": email},
+        )
+        tx.execute(  # soft bounces may be taken back; an unsubscribe stays
+            "UPDATE subscribers SET hard_status = 'unsubscribed', hard_status_at = :now,"
+            " left_at = :now WHERE email_norm = :email AND hard_status = 'active'",
+            {"now": now, "email": email},
+        )
+    else:
+        tx.execute(
+            "INSERT INTO subscriptions (email, list_key, unsubscribed_at) VALUES (?, ?, ?)"
+            " ON CONFLICT (email, list_key)"
+            " DO UPDATE SET unsubscribed_at = coalesce(unsubscribed_at, excluded.unsubscribed_at)",
+            (email, list_key, now),
+        )
+    message = _last_sent(tx, email, list_key) if message_id is None else _answered(tx, email, message_id)
+    events = EventBatch(tx, now, ())
+    events.record(
+        message,
+        Effect(
+            id=_leaving_id(email, list_key, message),
+            type=EventType.UNSUBSCRIBE,
+            at=now,
+            email=email,
+            provider_message_id=message["ses_message_id"] if message else None,
+            detail={} if list_key is None else {"list_key": list_key},
+        ),
+    )
+    events.write()
+
+
+def _resubscribe(tx: sqlite3.Connection, now: float, email: str, list_key: str | None) -> bool:
+    if not _may_return(tx, email, list_key):
+        return False
+    tx.execute("DELETE FROM desk_unsubscribes WHERE email = ? AND list_key = ?", (email, list_key or ""))
+    if list_key is None:
+        tx.execute(
+            "UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL"
+            " WHERE email_norm = ? AND status = 'unsubscribed'",
+            (now, email),
+        )
+    else:
+        tx.execute(
+            "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?",
+            (email, list_key),
+        )
+    _take_back(tx, email, list_key)
+    return True
+
+
+def _is_subscribed(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:
+    if list_key is None:
+        sql = "SELECT 1 FROM subscribers WHERE email_norm = ?1 AND status = 'active' AND ?2 IS NULL"
+    else:
+        sql = "SELECT 1 FROM subscriptions WHERE email = ?1 AND list_key = ?2 AND unsubscribed_at IS NULL"
+    return tx.execute(sql, (email, list_key)).fetchone() is not None
 
 
 def _insert_as_gone(tx: sqlite3.Connection, email: str, now: float) -> None:
@@ -190,7 +231,7 @@ def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str,
 
 
 def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
-    """Errors and dead letters, in which the address may also stand within a sentence."""
+    """Errors, dead letters and the log of acts, in which the address may also stand within a sentence."""
     names: dict[str, Any] = {"email": email, "instead": instead}
     errors = tx.execute(
         "UPDATE error_records SET email = CASE WHEN email = :email THEN :instead ELSE email END,"
@@ -202,5 +243,8 @@ def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
     tx.execute(
         "UPDATE dead_letters SET payload = replace(payload, :email, :instead) WHERE instr(payload, :email)",
         quoted,
+    )
+    tx.execute(
+        "UPDATE dashboard_acts SET who = replace(who, :email, :instead) WHERE instr(who, :email)", names
     )
     return errors

@@ -12,7 +12,7 @@ from mailout.adapters.sqlite.queue import get_mailout
 from mailout.adapters.sqlite.step import take_step
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
-from mailout.outbox.delivery.port import QUOTA_OVERLAP
+from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
@@ -119,7 +119,7 @@ class SqliteOutbox:
     ) -> None:
         self.db.change(
             "INSERT OR REPLACE INTO provider_quota (scope, available, asked_at, most) VALUES (?, ?, ?, ?)",
-            (scope, available, asked_at - QUOTA_OVERLAP, most),
+            (scope, available, asked_at - QUOTA_OVERLAP_SECONDS, most),
         )
 
 

@@ -19,6 +19,7 @@ _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
       AND o.state IN ('PENDING', 'RETRY_SCHEDULED') LIMIT ?"""
+_LIST_IS_PUBLIC = "SELECT coalesce((SELECT archive FROM lists WHERE key = coalesce(?, 'general')), 0)"
 CANCEL_PART = 20_000
 """How many are in memory at a time; they are taken back in one transaction all the same."""
 
@@ -137,6 +138,16 @@ class SqliteQueue:
             tx.execute(sql, {"id": id, "now": self.db.clock.now(), **values})
             return get_mailout(tx, id)
 
+    def set_public(self, id: str, public: bool) -> Mailout:
+        return self._updated(
+            id,
+            "UPDATE campaign_queue SET public = :public,"
+            " published_at = CASE WHEN :public THEN :now ELSE published_at END,"
+            " unpublished_at = CASE WHEN :public THEN NULL ELSE :now END"
+            " WHERE id = :id AND public <> :public",
+            public=public,
+        )
+
     def pause_all(self, paused: bool) -> None:
         if paused:
             self.db.change("INSERT OR IGNORE INTO switches VALUES ('all_paused', '1')")
@@ -157,7 +168,8 @@ class SqliteQueue:
                 tx.execute("DELETE FROM email_outbox WHERE campaign_id = ?", (id,))
                 tx.execute(
                     "UPDATE campaign_queue SET frozen_at = NULL, freeze_started_at = NULL,"
-                    " freeze_cursor = '', recipients = 0, pending = 0, suppressed = 0 WHERE id = ?",
+                    " freeze_cursor = '', segment_filter = NULL, recipients = 0, pending = 0, suppressed = 0"
+                    " WHERE id = ?",
                     (id,),
                 )
             return get_mailout(tx, id)
@@ -165,17 +177,21 @@ class SqliteQueue:
     def ask(self, request: Request, *, repeat: float) -> bool:
         now = self.db.clock.now()
         written = self.db.change(
-            "INSERT INTO requests (ref, how, asked_at) VALUES (?, ?, ?) ON CONFLICT (ref, how)"
-            " DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL WHERE asked_at <= ?",
-            (request.ref, request.how, now, now - repeat),
+            "INSERT INTO requests (ref, how, asked_at, not_before) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (ref, how) DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL,"
+            " not_before = excluded.not_before"
+            " WHERE asked_at <= ? OR not_before IS NOT excluded.not_before",
+            (request.ref, request.how, now, request.not_before, now - repeat),
         )
         return written == 1
 
-    def answered(self, request: Request) -> None:
-        self.db.change(
-            "UPDATE requests SET answered_at = ? WHERE ref = ? AND how = ? AND answered_at IS NULL",
+    def answered(self, request: Request) -> bool:
+        answered = self.db.change(
+            "UPDATE requests SET answered_at = ?, not_before = NULL"
+            " WHERE ref = ? AND how = ? AND answered_at IS NULL",
             (self.db.clock.now(), request.ref, request.how),
         )
+        return answered == 1
 
 
 def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
@@ -183,6 +199,8 @@ def insert_mailout(tx: sqlite3.Connection, new: NewMailout, now: float) -> bool:
     values = asdict(new) | {"created_at": now}
     if new.retry_plan is not None:
         values["retry_plan"] = json.dumps(values["retry_plan"])
+    if new.public is None:
+        values["public"] = tx.execute(_LIST_IS_PUBLIC, (new.list_key,)).fetchone()[0]
     written = tx.execute(
         f"INSERT INTO campaign_queue ({', '.join(values)})"  # noqa: S608 (our own field names)
         f" VALUES ({', '.join('?' * len(values))}) ON CONFLICT (id) DO NOTHING",
@@ -203,7 +221,10 @@ def only_row(rows: Sequence[sqlite3.Row], id: str) -> sqlite3.Row:
     return rows[0]
 
 
+_JSON = ("retry_plan", "metrics", "acknowledged", "segment_filter")
+
+
 def mailout_of(row: sqlite3.Row) -> Mailout:
-    json_read = {name: json.loads(row[name] or "null") for name in ("retry_plan", "metrics", "acknowledged")}
-    bools = {name: bool(row[name]) for name in ("is_test", "is_rehearsal")}
+    json_read = {name: json.loads(row[name] or "null") for name in _JSON}
+    bools = {name: bool(row[name]) for name in ("is_test", "is_rehearsal", "public")}
     return Mailout.of(dict(row) | json_read | bools)

@@ -162,10 +162,11 @@ class SqliteRecords:
             (act.at or self.db.clock.now(), act.who, act.what, act.about),
         )
 
-    def end_login(self, id: str, ends_at: float) -> None:
+    def end_login(self, id: str, ends_at: float) -> bool:
         with self.db.write() as tx:
             tx.execute("DELETE FROM ended_logins WHERE ends_at <= ?", (self.db.clock.now(),))
-            tx.execute("INSERT OR REPLACE INTO ended_logins VALUES (?, ?)", (id, ends_at))
+            added = tx.execute("INSERT OR IGNORE INTO ended_logins VALUES (?, ?)", (id, ends_at))
+            return added.rowcount > 0
 
     def requeue_dead_letter(self, id: str) -> bool:
         with self.db.write() as tx:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mailout.adapters.sqlite.database import Database
@@ -96,7 +96,7 @@ class SqliteSingleMails:
     def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
         with self.db.write() as tx:
             now = self.db.clock.now()
-            return [_accept(tx, mail, now) for mail in mails]
+            return [accept(tx, mail, now) for mail in mails]
 
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting:
         with self.db.reading() as tx:
@@ -201,7 +201,8 @@ def _held(tx: sqlite3.Connection, name: str) -> SingleMailsHeld | None:
     return SingleMailsHeld(**json.loads(row["value"])) if row else None
 
 
-def _accept(tx: sqlite3.Connection, mail: SingleMail, now: float) -> Acceptance:
+def accept(tx: sqlite3.Connection, mail: SingleMail, now: float) -> Acceptance:
+    """Into the outbox, within the caller's transaction."""
     known = tx.execute(
         "SELECT fingerprint, state, request_id FROM email_outbox WHERE id = ?", (mail.id,)
     ).fetchone()
@@ -219,16 +220,21 @@ def _accept(tx: sqlite3.Connection, mail: SingleMail, now: float) -> Acceptance:
     )
     tx.execute(
         "INSERT INTO email_outbox (id, company_id, request_id, recipient_id, email, from_name, content_id,"
-        " next_attempt_at, dedupe_key, created_at, category, reply_to, headers, fingerprint, is_rehearsal)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " next_attempt_at, dedupe_key, created_at, category, reply_to, headers, variables, fingerprint,"
+        " is_rehearsal, list_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(mail.id, mail.company_id, mail.request_id, recipient, mail.email, mail.from_name),
             *(content.hash, mail.send_at if mail.send_at and mail.send_at > now else None),
             *(mail.idempotency_key, now, mail.category, mail.reply_to),
-            *(json.dumps(dict(mail.headers)) if mail.headers else None, mail.fingerprint, mail.is_rehearsal),
+            *(_json(mail.headers), _json(mail.variables), mail.fingerprint, mail.is_rehearsal),
+            mail.list_key,
         ),
     )
     return Acceptance(Verdict.ACCEPTED, mail.id, State.PENDING, mail.request_id)
+
+
+def _json(values: Mapping[str, str] | None) -> str | None:
+    return json.dumps(dict(values)) if values else None
 
 
 def _recipient(tx: sqlite3.Connection, mail: SingleMail, now: float) -> tuple[bool, str | None]:

@@ -17,7 +17,7 @@ WITH soft AS (
            e.detail ->> '$.bounceSubType' AS subtype, e.detail ->> '$.status' AS status,
            (SELECT count(*) FROM delivery_events d WHERE d.email = e.email AND d.event_type = 'delivered'
              AND d.event_at < e.event_at) AS run
-    FROM delivery_events e WHERE e.email = :email AND e.event_type = 'bounce'
+    FROM delivery_events e WHERE e.email = :email AND e.event_type = 'bounce' AND e.event_at > :since
 ), counted AS (
     SELECT * FROM soft WHERE type <> 'Permanent'
     AND NOT (type = 'Transient' AND coalesce(subtype, '') = 'General' AND status IS NULL)
@@ -25,7 +25,8 @@ WITH soft AS (
 SELECT type, subtype, at FROM counted
 WHERE run IN (SELECT run FROM counted GROUP BY run HAVING count(DISTINCT message) >= :enough)
 ORDER BY at DESC, type DESC, coalesce(subtype, '') DESC LIMIT 1"""
-"""A run is what lies between two deliveries. General bounces without a status are out-of-office replies."""
+"""A run is what lies between two deliveries, after the last confirmed sign-up. General bounces without a
+status are out-of-office replies."""
 
 
 def change_status(tx: sqlite3.Connection, email: str, change: StatusChange) -> bool:
@@ -33,6 +34,7 @@ def change_status(tx: sqlite3.Connection, email: str, change: StatusChange) -> b
     known = _known(tx, email)
     if known is None:
         return False
+    tx.execute("DELETE FROM desk_unsubscribes WHERE email = ?", (email,))
     hard, soft = known
     return _write(tx, email, known, (after(hard, change), soft))
 
@@ -57,7 +59,8 @@ def _count_soft_bounces(tx: sqlite3.Connection, email: str) -> bool:
     known = _known(tx, email)
     if known is None:
         return False
-    row = tx.execute(_SOFT_END, {"email": email, "enough": SOFT_BOUNCES}).fetchone()
+    since = known[0].confirmed_at or 0.0
+    row = tx.execute(_SOFT_END, {"email": email, "enough": SOFT_BOUNCES, "since": since}).fetchone()
     soft = None if row is None else SubscriberState("bounced", row["at"], row["type"], row["subtype"])
     return _write(tx, email, known, (known[0], soft))
 
@@ -68,16 +71,21 @@ Known = tuple[SubscriberState, SubscriberState | None]
 
 def _known(tx: sqlite3.Connection, email: str) -> Known | None:
     row = tx.execute(
-        "SELECT status, status_updated_at, bounce_type, bounce_subtype, complained_at, hard_status,"
-        " hard_status_at FROM subscribers WHERE email_norm = ?",
+        "SELECT status, status_updated_at, bounce_type, bounce_subtype, complained_at, confirmed_at,"
+        " hard_status, hard_status_at FROM subscribers WHERE email_norm = ?",
         (email,),
     ).fetchone()
     if row is None:
         return None
-    shown = SubscriberState(*row[:5])
+    shown = SubscriberState(*row[:6])
     if row["hard_status"] is None:
         return shown, None
-    hard = SubscriberState(row["hard_status"], row["hard_status_at"], complained_at=shown.complained_at)
+    hard = SubscriberState(
+        row["hard_status"],
+        row["hard_status_at"],
+        complained_at=shown.complained_at,
+        confirmed_at=shown.confirmed_at,
+    )
     return hard, shown
 
 
@@ -87,7 +95,7 @@ def _write(tx: sqlite3.Connection, email: str, before: Known, now: Known) -> boo
         return False
     tx.execute(
         "UPDATE subscribers SET status = ?, status_updated_at = ?, bounce_type = ?, bounce_subtype = ?,"
-        " complained_at = ?, hard_status = ?, hard_status_at = ? WHERE email_norm = ?",
+        " complained_at = ?, confirmed_at = ?, hard_status = ?, hard_status_at = ? WHERE email_norm = ?",
         (*astuple(shown), *((hard.status, hard.status_updated_at) if hard else (None, None)), email),
     )
     return True

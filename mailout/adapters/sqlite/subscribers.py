@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite import forgotten, imports
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import on_list
+from mailout.adapters.sqlite.lists import JOIN_LIST, SAVE_LIST
+from mailout.adapters.sqlite.segments import audience
 from mailout.base.ids import uuid_of
-from mailout.letters.audience.port import ImportCounts, Lacking, SubscriberRow, stronger
+from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.port import Choice, ImportCounts, Lacking, SubscriberRow, stronger
+from mailout.letters.audience.segment_tree import Tree
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
         status_updated_at, from_name, ocd_ids, attributes, created_at)
@@ -29,6 +33,10 @@ _RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced
     WHERE email_norm = ?1 AND ?2 <> 'active' AND hard_status IS NOT NULL
       AND (hard_status = 'active' OR ?2 = 'bounced')"""
 """Soft bounces may be taken back; what a file or a person says besides is not lost with them."""
+
+
+_MAY_CHOOSE = """SELECT attributes FROM subscribers
+    WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
 
 
 class SqliteSubscribers:
@@ -61,6 +69,7 @@ class SqliteSubscribers:
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
+            tx.executemany("DELETE FROM desk_unsubscribes WHERE email = ?", [(one[0],) for one in told])
             places = _join_lists(tx, rows, keys)
             added, joined = merged.keys() - known.keys(), {email for email, _ in places}
             counts = ImportCounts(
@@ -75,26 +84,59 @@ class SqliteSubscribers:
                 imports.count_changes(tx, import_id, counts)
             return counts
 
-    def audience_size(self, list_key: str | None) -> int:
-        rows = self.db.read(
-            "SELECT count(*) AS n FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"  # noqa: S608 (constants)
-            f" AND {on_list('s.email_norm')}",
-            {"list_key": list_key},
-        )
+    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, object]) -> bool:
+        sql = "UPDATE subscribers SET attributes = ? WHERE email_norm = ?"
+        return self.db.change(sql, (_json(dict(attributes)), email_norm)) == 1
+
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        where, parameters = audience(list_key, segment, self.db.clock.now(), snoozed=snoozed)
+        rows = self.db.read(f"SELECT count(*) AS n FROM subscribers s WHERE {where}", parameters)  # noqa: S608
         return int(rows[0]["n"])
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
+        where, parameters = audience(list_key, segment, self.db.clock.now())
         lacking = (
-            "FROM subscribers s WHERE s.status = 'active' AND s.email_norm > ''"  # noqa: S608 (constants)
+            f"FROM subscribers s WHERE {where}"  # noqa: S608 (constants)
             " AND trim(coalesce("
             "  (SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
             "  ' ' || char(9, 10, 13)) = ''"
-            f" AND {on_list('s.email_norm')}"
         )
-        asked = {"attribute": attribute, "list_key": list_key}
+        asked = parameters | {"attribute": attribute}
         examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
         people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
         return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            row = tx.execute(_MAY_CHOOSE, (email_norm,)).fetchone()
+            if row is None:
+                return False
+            if choice.snooze_seconds is not None:
+                until = now + choice.snooze_seconds if choice.snooze_seconds else None
+                tx.execute(
+                    "UPDATE subscribers SET snoozed_until = ? WHERE email_norm = ?", (until, email_norm)
+                )
+            if choice.language is not None:
+                known = {**json.loads(row["attributes"]), "language": choice.language}
+                kept = {name: value for name, value in known.items() if name != "language" or value}
+                tx.execute(
+                    "UPDATE subscribers SET attributes = ? WHERE email_norm = ?", (_json(kept), email_norm)
+                )
+            for key, wording in sorted(choice.joins.items()):
+                joined = tx.execute(JOIN_LIST, (email_norm, key, now)).rowcount
+                if joined:
+                    consent = (email_norm, key, now, wording, choice.source)
+                    tx.execute("INSERT OR REPLACE INTO consents VALUES (?, ?, ?, ?, ?)", consent)
+            # They have spoken for themselves: no import has them to take back any more.
+            tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
+            return True
+
+    def save_list(self, one: List) -> None:
+        with self.db.write() as tx:
+            tx.execute(SAVE_LIST, {**asdict(one), "brand": _json(one.brand)})
 
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""

@@ -13,7 +13,8 @@ from mailout.base.errors import TransitionRefused
 from mailout.outbox.delivery.protocol import Attempt, Result
 from mailout.outbox.delivery.states import State, allowed
 
-_REMEMBER = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
+_ADD_ENTRY = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
+_REPLACE_ENTRY = "history = json_set(history, '$[#-1]', json(:entry))"
 _NO_ERROR = {"error_code": None, "error_category": None, "error_message": None, "original_code": None}
 
 
@@ -107,19 +108,25 @@ class Transitions:
             )
 
     def withdraw(self, row: sqlite3.Row, result: Result | None = None) -> None:
-        """→ PENDING, as if it had never begun; after a throttle or quota, with a pause and the reason."""
+        """→ PENDING, as if it had never begun; after a throttle or quota, with a pause and the reason.
+
+        The same answer again makes no new entry but counts in the last one: hours of throttling are one line.
+        """
+        columns: dict[str, Any] = {"attempts": row["attempts"] - 1}
+        columns |= dict.fromkeys(("attempt_at", "session_id", "unknown_at", "next_attempt_at"))
         if result is None:
             self._uncharge(row)
-        self._to(
-            row,
-            State.PENDING,
-            attempts=row["attempts"] - 1,
-            attempt_at=None,
-            session_id=None,
-            unknown_at=None,
-            next_attempt_at=None if result is None or not result.retry_in else self.now + result.retry_in,
-            **({} if result is None else _error_of(result)),
-        )
+            self._to(row, State.PENDING, **columns)
+            return
+        if result.retry_in:
+            columns["next_attempt_at"] = self.now + result.retry_in
+        entry = self._try_again_entry(row, result, row["attempts"]) | {"type": State.PENDING, "count": 1}
+        last = _last_entry(row)
+        is_same = (last.get("type"), last.get("errorCode")) == (State.PENDING, result.code)
+        if is_same:
+            entry |= {"count": last["count"] + 1, "attempt_at": last["attempt_at"]}
+        told = None if result.code is None else entry
+        self._to(row, State.PENDING, told, replaces_last=is_same, **columns, **_error_of(result))
 
     def unknown(self, row: sqlite3.Row, why: str, result: Result | None = None) -> None:
         error = (_NO_ERROR if result is None else _error_of(result)) | {"error_message": why}
@@ -157,7 +164,7 @@ class Transitions:
         last = _last_entry(row)
         if (last.get("type"), last.get("epoch")) == ("FAILED", row["epoch"]):
             entry = None  # a person had settled it so
-        columns = dict.fromkeys(("attempt_at", "failed_at", "sent_at", "next_attempt_at"))
+        columns: dict[str, Any] = dict.fromkeys(("attempt_at", "failed_at", "sent_at", "next_attempt_at"))
         self._to(row, State.PENDING, entry, attempts=0, **columns)
 
     def confirm(self, row: sqlite3.Row, provider_message_id: str | None) -> None:
@@ -192,36 +199,43 @@ class Transitions:
         return None if begun is None else round(1000 * (self._answered_at(row, result) - begun))
 
     def _retry_later(self, row: sqlite3.Row, result: Result) -> None:
-        delay = result.retry_in or 0.0
-        entry = {
-            "type": "RETRY_SCHEDULED",
-            "errorCode": result.code,
-            "errorCategory": result.category,
-            "errorMessage": result.message,
-            "originalCode": result.original_code,
-            "willRetry": True,
-            "nextAttemptNumber": row["attempts"] + 1,
-            "backoffDelay": round(delay * 1000),
-            "durationMs": self._took_ms(row, result),
-        }
         self._to(
             row,
             State.RETRY_SCHEDULED,
-            entry,
-            next_attempt_at=self.now + delay,
+            self._try_again_entry(row, result, row["attempts"] + 1),
+            next_attempt_at=self.now + (result.retry_in or 0.0),
             duration_ms=self._took_ms(row, result),
             unknown_at=None,
             **_error_of(result),
         )
 
+    def _try_again_entry(self, row: sqlite3.Row, result: Result, next_attempt: int) -> dict[str, Any]:
+        return {
+            "type": result.state.value,
+            "errorCode": result.code,
+            "errorCategory": result.category,
+            "errorMessage": result.message,
+            "originalCode": result.original_code,
+            "willRetry": True,
+            "nextAttemptNumber": next_attempt,
+            "backoffDelay": None if result.retry_in is None else round(result.retry_in * 1000),
+            "durationMs": self._took_ms(row, result),
+        }
+
     def _to(
-        self, row: sqlite3.Row, state: State, entry: dict[str, Any] | None = None, **columns: Any
+        self,
+        row: sqlite3.Row,
+        state: State,
+        entry: dict[str, Any] | None = None,
+        *,
+        replaces_last: bool = False,
+        **columns: Any,
     ) -> None:
         """Column names are written in this file alone; values are bound."""
         columns["state"] = state.value
         assignments = [f"{name} = :{name}" for name in columns]
         if entry is not None:
-            assignments.append(_REMEMBER)
+            assignments.append(_REPLACE_ENTRY if replaces_last else _ADD_ENTRY)
             columns["entry"] = json.dumps(self._entry(row, columns) | entry)
         self.tx.execute(
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608

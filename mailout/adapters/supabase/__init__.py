@@ -13,7 +13,9 @@ from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.segments import SupabaseSegments
 from mailout.adapters.supabase.select import SupabaseReads
+from mailout.adapters.supabase.sign_ups import SupabaseSignUps
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.insight.doctor.checks import Check
@@ -24,11 +26,13 @@ class SupabaseStore(
     SupabaseOutbox,
     SupabaseQueue,
     SupabaseSubscribers,
+    SupabaseSegments,
     SupabaseRecords,
     SupabaseFeedback,
     SupabaseArchives,
     SupabaseArticles,
     SupabaseSingleMails,
+    SupabaseSignUps,
 ):
     """Fulfils `mailout.store.Store`. Its time is the database's."""
 

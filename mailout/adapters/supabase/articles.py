@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc, by_pages
 from mailout.kinds.articles.port import ArticleBatch, Member, SliceCounts
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 
@@ -44,10 +45,11 @@ class SupabaseArticles:
         after: str = "",
         limit: int,
         list_key: str,
-        attributes: Mapping[str, str],
+        segment: Tree | None = None,
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        params = {"list_key": list_key, "attributes": dict(attributes), "existed_at": existed_at}
+        params = {"list_key": list_key, "segment": segment, "existed_at": existed_at, "snoozed": snoozed}
         rows = by_pages(self.rpc, "mailout_members", params, after=after, limit=limit, page=_PART, key=0)
         return [Member(*row) for row in rows]
 

@@ -88,7 +88,7 @@ def step_reply(values: Mapping[str, Any]) -> StepReply:
 def _claimed(values: Sequence[Any]) -> Claimed:
     """In the order in which `mailout_claim` writes them; the last are a single mail's own, if it has any."""
     id, epoch, seq, number, email, content, mailout_id, company_id, from_name, variables, slot, own = values
-    request_id, category, reply_to, headers = own or (None, None, None, None)
+    request_id, category, reply_to, headers, list_key = own or (None, None, None, None, None)
     return Claimed(
         attempt=Attempt(id, epoch),
         seq=seq,
@@ -104,4 +104,5 @@ def _claimed(values: Sequence[Any]) -> Claimed:
         category=category,
         reply_to=reply_to,
         headers=headers,
+        list_key=list_key,
     )

@@ -8,10 +8,11 @@ from typing import Any
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.outbox.feedback.port import (
+    UNDO_SECONDS,
     Applied,
     Effect,
+    EventReading,
     Forgotten,
-    Reading,
     Received,
     StatusChange,
 )
@@ -26,7 +27,7 @@ class SupabaseFeedback:
     def receive_events(self, received: Sequence[Received]) -> int:
         return int(self.rpc("mailout_receive_events", {"received": [asdict(one) for one in received]}))
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
         return Applied(**self.rpc("mailout_apply_events", params))
 
@@ -41,6 +42,13 @@ class SupabaseFeedback:
         params = {"address": email_norm, "list_key": list_key, "message_id": message_id}
         return bool(self.rpc("mailout_unsubscribe", params))
 
+    def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
+        return bool(self.rpc("mailout_unsubscribe_by_hand", {"address": email_norm, "list_key": list_key}))
+
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        params = {"address": email_norm, "list_key": list_key, "within": UNDO_SECONDS}
+        return bool(self.rpc("mailout_undo_unsubscribe", params))
+
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
         return bool(self.rpc("mailout_resubscribe", {"address": email_norm, "list_key": list_key}))
 
@@ -49,7 +57,7 @@ class SupabaseFeedback:
         return Forgotten(**{**done, "mailouts": tuple(sorted(done["mailouts"]))})
 
 
-def _reading(reading: Reading) -> dict[str, Any]:
+def _reading(reading: EventReading) -> dict[str, Any]:
     code, message = reading.problem or (None, None)
     return {
         "inbox_id": reading.inbox_id,

@@ -8,7 +8,7 @@ from typing import Any
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import StoreError
-from mailout.outbox.delivery.port import QUOTA_OVERLAP
+from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
@@ -68,6 +68,6 @@ class SupabaseOutbox:
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
-        since = asked_at - QUOTA_OVERLAP
+        since = asked_at - QUOTA_OVERLAP_SECONDS
         params = {"scope": scope, "available": available, "asked_at": since, "most": most}
         self.rpc("mailout_set_quota", params)

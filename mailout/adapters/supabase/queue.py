@@ -56,6 +56,9 @@ class SupabaseQueue:
     def complete(self, id: str) -> Mailout:
         return codec.mailout(self.rpc("mailout_complete", {"id": id}))
 
+    def set_public(self, id: str, public: bool) -> Mailout:
+        return codec.mailout(self.rpc("mailout_set_public", {"id": id, "public": public}))
+
     def pause_all(self, paused: bool) -> None:
         self.rpc("mailout_pause_all", {"paused": paused})
 
@@ -87,10 +90,10 @@ class SupabaseQueue:
 
     def ask(self, request: Request, *, repeat: float) -> bool:
         params = {"ref": request.ref, "how": request.how.value, "repeat_after": repeat}
-        return bool(self.rpc("mailout_ask", params))
+        return bool(self.rpc("mailout_ask", params | {"not_before": request.not_before}))
 
-    def answered(self, request: Request) -> None:
-        self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value})
+    def answered(self, request: Request) -> bool:
+        return bool(self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value}))
 
 
 def _recipient(one: Recipient) -> dict[str, Any]:

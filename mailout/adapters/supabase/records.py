@@ -75,8 +75,8 @@ class SupabaseRecords:
     def write_act(self, act: Act) -> None:
         self.rpc("mailout_write_act", asdict(act))
 
-    def end_login(self, id: str, ends_at: float) -> None:
-        self.rpc("mailout_end_login", {"id": id, "ends_at": ends_at})
+    def end_login(self, id: str, ends_at: float) -> bool:
+        return bool(self.rpc("mailout_end_login", {"id": id, "ends_at": ends_at}))
 
     def requeue_dead_letter(self, id: str) -> bool:
         return bool(self.rpc("mailout_requeue_dead_letter", {"id": id}))

@@ -20,6 +20,9 @@ from mailout.outbox.delivery.single_mails import (
 )
 from mailout.outbox.delivery.states import State
 
+UNWRITTEN = ("content", "link", "values")
+"""Parts of a mail that go to the store in another shape."""
+
 
 class SupabaseSingleMails:
     """Fulfils `SingleMails`, `Companies` and `Notifications`."""
@@ -27,7 +30,7 @@ class SupabaseSingleMails:
     rpc: Rpc
 
     def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
-        verdicts = self.rpc("mailout_accept_single_mails", {"mails": [_params(mail) for mail in mails]})
+        verdicts = self.rpc("mailout_accept_single_mails", {"mails": [params(mail) for mail in mails]})
         return [
             Acceptance(
                 Verdict(one["verdict"]),
@@ -92,10 +95,11 @@ class SupabaseSingleMails:
         self.rpc("mailout_note_reported", {"told": [asdict(one) for one in reported]})
 
 
-def _params(mail: SingleMail) -> dict[str, Any]:
+def params(mail: SingleMail) -> dict[str, Any]:
     content = mail.content
     return {
-        **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name != "content"},
+        **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name not in UNWRITTEN},
+        "variables": mail.variables,
         "hash": content.hash,
         "subject": content.subject,
         "html": content.html,

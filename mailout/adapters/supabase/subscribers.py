@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import NotFound
+from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import (
+    Choice,
     ImportCounts,
     ImportRecord,
     Lacking,
@@ -17,6 +19,7 @@ from mailout.letters.audience.port import (
     Undone,
     stronger,
 )
+from mailout.letters.audience.segment_tree import Tree
 
 _PART = 5_000
 
@@ -51,12 +54,26 @@ class SupabaseSubscribers:
             )
         return Undone(**done)
 
-    def audience_size(self, list_key: str | None) -> int:
-        return int(self.rpc("mailout_audience_size", {"list_key": list_key}))
+    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, object]) -> bool:
+        params = {"address": email_norm, "attributes": dict(attributes)}
+        return bool(self.rpc("mailout_edit_subscriber", params))
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
-        found = self.rpc("mailout_lacking", {"attribute": attribute, "list_key": list_key})
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        params = {"list_key": list_key, "segment": segment, "snoozed": snoozed}
+        return int(self.rpc("mailout_audience_size", params))
+
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
+        params = {"attribute": attribute, "list_key": list_key, "segment": segment}
+        found = self.rpc("mailout_lacking", params)
         return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        return bool(self.rpc("mailout_choose", {"address": email_norm, "choice": asdict(choice)}))
+
+    def save_list(self, one: List) -> None:
+        self.rpc("mailout_save_list", {"given": asdict(one)})
 
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""

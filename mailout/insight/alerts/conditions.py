@@ -25,6 +25,7 @@ from mailout.outbox.queue.deferrals import ENOUGH_SENT
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
 DAY_SECONDS = 86_400.0
+HOUR_SECONDS = 3600.0
 QUOTA_TELL, QUOTA_OVER = 0.10, 0.20
 """Told when a tenth remains: in time for the alert itself to be sent, and to move a mailout to tomorrow. Over
 when a fifth remains: the window slides, and an account that is near the line would be reported all day."""
@@ -48,6 +49,7 @@ def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
         *_single_mails(facts, zone),
         *_events_waiting(facts),
         *_events_unheard(facts, zone),
+        *_sign_ups(facts),
     ]
     return [_without_addresses(alert) for alert in found]
 
@@ -254,6 +256,42 @@ def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
         about="events",
         name="SES events",
     )
+
+
+# ── Strangers ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sign_ups(facts: Facts) -> Iterator[Alert]:
+    signs = facts.signs
+    if signs.sign_up_brake_at is not None and signs.now - signs.sign_up_brake_at < HOUR_SECONDS:
+        yield Alert(
+            key="sign-up brake",
+            kind=AlertKind.SIGN_UPS,
+            subject="Too many sign-ups",
+            text=_lines(
+                "So many strangers asked to join within an hour that no more confirmations are sent. Who is"
+                " refused gets the same answer as everybody, and can try again later.",
+                "It is a program that fills in the form, or a rush that you know of. The numbers are on the"
+                " dashboard's page Sign-ups; SIGNUP=false closes the form.",
+            ),
+            about="sign_ups",
+            name="sign-ups",
+        )
+    sent, bounced = signs.confirmations_sent, signs.confirmations_bounced
+    if sent >= ENOUGH_SENT and bounced / sent > facts.max_bounce_rate:
+        yield Alert(
+            key="confirmations bounce",
+            kind=AlertKind.SIGN_UPS,
+            subject="Confirmations of sign-ups bounce",
+            text=_lines(
+                f"{bounced:,} of {count(sent, 'confirmation')} of the last seven days bounced"
+                f" ({bounced / sent:.1%}). They do not count for letters, but SES counts them: above 10 % it"
+                " may stop the account.",
+                "Somebody types in addresses that do not exist. SIGNUP=false closes the form for a while.",
+            ),
+            about="sign_ups",
+            name="sign-ups",
+        )
 
 
 # ── On paper ─────────────────────────────────────────────────────────────────────────────────────

@@ -23,6 +23,11 @@ class AlertKind(StrEnum):
     QUOTA = "quota"  # the provider's quota is nearly spent
     SINGLE_MAILS = "single_mails"  # single mails cannot be sent
     EVENTS = "events"  # SES events are not applied, or do not come
+    SIGN_UPS = "sign_ups"  # too many strangers ask to join, or their confirmations bounce
+
+
+SIGN_UP_BRAKE = "sign-up brake"
+"""Among the store's notes: when the limit of all sign-ups last refused one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,9 @@ class Signs:
     events_waiting_since: float | None = None
     unheard_since: float | None = None  # mail left through SES, and no event has come since; None: one has
     holding: frozenset[str] = frozenset()  # keys of what was seen the last time
+    sign_up_brake_at: float | None = None  # the limit of all sign-ups last refused one; None: never
+    confirmations_sent: int = 0  # of sign-ups, in the last seven days,
+    confirmations_bounced: int = 0  # and of these
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,7 @@ class Facts:
     expects_events: bool = False  # SES, with a configuration set
     single_mails: SingleMailsWaiting | None = None
     recent: Sequence[Mailout] = ()  # under way, waiting, and the last that were sent
+    max_bounce_rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +67,9 @@ class Alert:
     kind: AlertKind
     subject: str
     text: str
-    about: str  # `mailout.<id>`, `quota.<account>`, `single_mails` or `events`: the event's resource
+    about: (
+        str  # `mailout.<id>`, `quota.<account>`, `single_mails`, `events` or `sign_ups`: the event's resource
+    )
     name: str  # the same for people
     mailout: str | None = None  # its id
     reason: str | None = None  # why a mailout waits

@@ -89,6 +89,7 @@ class AlertSender:
             single_mails=self.store.single_mails_waiting(rehearsal=self.transport.name == REHEARSING),
             scope=scope,
             quota_left=outbox_rows.quota(self.store, scope),
+            max_bounce_rate=self.settings.max_bounce_rate,
             expects_events=self.transport.name == "ses" and bool(self.settings.ses_configuration_set),
         )
 

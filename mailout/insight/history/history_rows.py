@@ -92,6 +92,22 @@ def letters(
     return store.select(MAILOUTS, filters, order=["-created_at"], after=before, limit=limit)
 
 
+def failed_letters(store: Reads, *, modes: Sequence[str], since: float, limit: int = 50) -> Sequence[Mailout]:
+    """Those that ended since then with failures, the latest first."""
+    ended = {"mode in": modes, "status": Status.COMPLETED, "outcome": "failed", "completed_at >=": since}
+    return store.select(MAILOUTS, ended, order=["-completed_at"], limit=limit)
+
+
+def mailouts_of(store: Reads, ids: Sequence[str]) -> Sequence[Mailout]:
+    return list(among(store, MAILOUTS, "id", ids))
+
+
+def latest_of(store: Reads, refs: Sequence[str]) -> Mapping[str, Mailout]:
+    """By page or file: the mailout that was made of it last, whatever its mode."""
+    found = every(store, MAILOUTS, {"ref in": list(refs)}, order=["created_at"]) if refs else ()
+    return {one.ref: one for one in found}
+
+
 def messages_to(store: Reads, email_norm: str, *, limit: int = 50) -> Sequence[MailoutMessage]:
     """What one person got or will get of mailouts, the newest mailout first, with its subject. A message's id
     follows from its mailout and the address."""
@@ -141,6 +157,11 @@ def mailout_over_time(store: Reads, mailout_id: str) -> Sequence[tuple[float, Ma
 def acts(store: Reads, limit: int = 100) -> Sequence[Act]:
     """The latest first."""
     return store.select(ACTS, order=["-id"], limit=limit)
+
+
+def acts_of(store: Reads, what: str, since: float) -> Sequence[Act]:
+    """All acts of one kind since then, the latest first."""
+    return list(every(store, ACTS, {"what": what, "at >=": since}, order=["-id"]))
 
 
 def login_ended(store: Reads, id: str) -> bool:

@@ -43,6 +43,7 @@ class WrittenPage:
     list_key: str | None = None
     send_at: float | None = None
     edited_at: float | None = None
+    is_failed: bool = False  # it was refused, or its sending failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,9 @@ class History(Reads, Protocol):
         ...
 
     def write_act(self, act: Act) -> None: ...
-    def end_login(self, id: str, ends_at: float) -> None:
-        """Somebody signed out of the dashboard: until then the session with this id counts no more."""
+    def end_login(self, id: str, ends_at: float) -> bool:
+        """A session that was signed out of, or a link to sign in that was used: until then the one with this
+        id counts no more. False: it had ended before; of several at once one is told True."""
         ...
 
     def requeue_dead_letter(self, id: str) -> bool:

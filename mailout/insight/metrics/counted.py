@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from mailout.base.clock import Clock
@@ -13,9 +14,7 @@ from mailout.insight.metrics.port import Counter, MetricsStore
 from mailout.insight.metrics.tally import Tally
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import Applied, Reading
 from mailout.outbox.queue.mailout import DeferReason, Mailout
-from mailout.outbox.queue.port import Recipient
 
 log = logging.getLogger("mailout.metrics")
 
@@ -23,6 +22,18 @@ FLUSH_SECONDS = 5.0
 """How much of its counts a process that is killed takes with it. The ledger loses nothing."""
 
 
+Moves = Callable[..., Mapping[State, int]]
+"""Of an act's answer and arguments: how many messages came into which state."""
+MOVES: Mapping[str, Moves] = {
+    "reap": lambda lost, *_, **__: {State.UNKNOWN: lost},
+    "settle": lambda n, mailout_id, to, **__: {to: n},
+    "retry_failed": lambda n, *_, **__: {State.PENDING: n},
+    "cancel_single_mails": lambda n, *_, **__: {State.SUPPRESSED: n},
+    "apply_events": lambda told, *_, **__: {State.SENT: told.confirmed, State.FAILED: told.revoked},
+    "freeze_subscribers": lambda added, *_, **__: {State.PENDING: added or 0},
+    "freeze_recipients": lambda added, *_, **__: {State.PENDING: added},
+}
+"""Acts that are made now and then: their counts go to the store at once."""
 StoreT = TypeVar("StoreT", bound=MetricsStore)
 
 
@@ -42,53 +53,26 @@ class CountedStore:
         self._next = clock.monotonic() + FLUSH_SECONDS
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        act = getattr(self._store, name)
+        return partial(self._act, act, MOVES[name]) if name in MOVES else act
 
-    # ── senders: often, so their counts wait a few seconds ──
+    def _act(self, act: Callable[..., Any], moves: Moves, *args: Any, **options: Any) -> Any:
+        answer = act(*args, **options)
+        self._moved(moves(answer, *args, **options))
+        return answer
 
     def step(self, step: Step) -> StepReply:
+        """Often, so its counts wait a few seconds."""
         reply = self._store.step(step)
         self._tally.step(step, reply)
         if step.close or self._clock.monotonic() >= self._next:
             self.flush()
         return reply
 
-    # ── everybody else: now and then ──
-
-    def reap(self, grace: float) -> int:
-        return self._moved(State.UNKNOWN, self._store.reap(grace))
-
-    def settle(
-        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
-    ) -> int:
-        return self._moved(to, self._store.settle(mailout_id, to, wait=wait, ids=ids))
-
-    def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
-        return self._moved(State.PENDING, self._store.retry_failed(mailout_id, ids=ids))
-
-    def cancel_single_mails(self, ids: Sequence[str]) -> int:
-        return self._moved(State.SUPPRESSED, self._store.cancel_single_mails(ids))
-
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
-        applied = self._store.apply_events(readings)
-        self._moved(State.SENT, applied.confirmed)
-        self._moved(State.FAILED, applied.revoked)
-        return applied
-
-    def freeze_subscribers(
-        self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
-    ) -> int | None:
-        added = self._store.freeze_subscribers(id, chunk=chunk, attributes=attributes)
-        self._moved(State.PENDING, added or 0)
-        return added
-
-    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
-        return self._moved(State.PENDING, self._store.freeze_recipients(id, recipients, up_to))
-
     def cancel(self, id: str) -> Mailout:
         before = self._store.mailout(id).ledger.suppressed
         cancelled = self._store.cancel(id)
-        self._moved(State.SUPPRESSED, cancelled.ledger.suppressed - before)
+        self._moved({State.SUPPRESSED: cancelled.ledger.suppressed - before})
         return cancelled
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
@@ -102,11 +86,11 @@ class CountedStore:
         self.flush()
         self._store.close()
 
-    def _moved(self, state: State, n: int) -> int:
-        if n > 0:
-            self._tally.moved(state, n)
+    def _moved(self, counts: Mapping[State, int]) -> None:
+        if any(counts.values()):
+            for state, n in counts.items():
+                self._tally.moved(state, n)
             self.flush()
-        return n
 
     def flush(self) -> None:
         """Never at the cost of what is counted: a store that is away gets the counts later."""

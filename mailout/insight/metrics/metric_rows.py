@@ -32,12 +32,24 @@ class _OpenMailouts(TypedDict):
     unknown: int
 
 
+class Confirmations(TypedDict):
+    """The mails that ask whether a sign-up is meant, of the last seven days in which one was sent."""
+
+    sent: int
+    bounced: int
+
+
 COUNTERS = View("read_counters", _Counted, ("name", "labels"))
 OPEN_MAILOUTS = View("read_open_mailouts", _OpenMailouts, ("status",))
+CONFIRMATIONS = View("read_confirmations", Confirmations, ("sent",))
 
 
 def counts(store: Reads) -> Mapping[Sample, float]:
     return {(row["name"], row["labels"]): float(row["value"]) for row in every(store, COUNTERS)}
+
+
+def confirmations(store: Reads) -> Confirmations:
+    return first(store, CONFIRMATIONS, {}) or {"sent": 0, "bounced": 0}
 
 
 def vitals(store: Reads, scope: str) -> Vitals:

@@ -24,6 +24,7 @@ class Counter(StrEnum):
     VALIDATION_FAILURES = "pipeline_validation_failures_total"
     RETRIES = "pipeline_retry_count_total"
     DEFERS = "mailout_defers_total"
+    SIGN_UPS = "mailout_sign_ups_total"
 
 
 DURATION = "pipeline_processing_duration_seconds"
@@ -31,6 +32,10 @@ BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """The upper ends of its buckets: a call is given up after 30 seconds."""
 ENDS = (*(f"{end:g}" for end in BUCKETS), "+Inf")
 """The same as labels, and the bucket that holds all."""
+
+SIGN_UP_RESULTS = ("sent", "all", "network", "address", "bot", "joined")
+"""What became of a post to /join: the confirmation is in the outbox, a limit refused it, a program posted it;
+and that somebody confirmed one."""
 
 VALIDATION_OF: Mapping[str, str] = {
     "INVALID_PAYLOAD": "INTEGRITY",

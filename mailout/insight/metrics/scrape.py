@@ -9,7 +9,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from mailout.insight.metrics import metric_rows
-from mailout.insight.metrics.port import DURATION, ENDS, VALIDATION_OF, Counter, MetricsStore, Sample
+from mailout.insight.metrics.port import (
+    DURATION,
+    ENDS,
+    SIGN_UP_RESULTS,
+    VALIDATION_OF,
+    Counter,
+    MetricsStore,
+    Sample,
+)
 from mailout.outbox.delivery import error_codes, outbox_rows
 from mailout.outbox.delivery.states import Column, State
 from mailout.outbox.queue.mailout import DeferReason, Status
@@ -25,6 +33,7 @@ _SAID: Mapping[Counter, tuple[str, str]] = {
     ),
     Counter.RETRIES: ("category", "Attempts that will be made again, by the kind of error."),
     Counter.DEFERS: ("reason", "Mailouts that were made to wait, by the reason."),
+    Counter.SIGN_UPS: ("result", "Posts to /join by what became of them, and sign-ups that were confirmed."),
 }
 """The one label of each, and what it counts."""
 _KNOWN: Mapping[Counter, Sequence[str]] = {
@@ -32,6 +41,7 @@ _KNOWN: Mapping[Counter, Sequence[str]] = {
     Counter.VALIDATION_FAILURES: sorted(set(VALIDATION_OF.values())),
     Counter.RETRIES: [error_codes.TRANSIENT_ERROR, error_codes.TIMEOUT_ERROR, error_codes.QUOTA_ERROR],
     Counter.DEFERS: list(DeferReason),
+    Counter.SIGN_UPS: SIGN_UP_RESULTS,
 }
 """Shown as 0 before the first: a counter that appears with its first count hides it from `increase`."""
 

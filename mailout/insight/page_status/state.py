@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mailout.insight.reporting.phrases import NextStep, headline, next_steps, resuming, why
+from mailout.insight.page_status import writer_notes
+from mailout.insight.reporting.phrases import reported
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
-
-WAITING_NOTE = "Waits for a person: "
-"""How a note begins that is out of date once the mailout goes on."""
 
 
 class PageStatus(StrEnum):
@@ -38,27 +36,30 @@ class PageState:
     unsub_rate: float | None = None
 
 
-def page_state(mailout: Mailout) -> PageState:
-    """Tests and rehearsals leave no trace; a real one that is over has its `sent_at`, also if it failed."""
+def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
+    """Tests and rehearsals leave no trace; a real one that is over has its `sent_at`, also if it failed.
+
+    `letter`: its page on the dashboard, if there is one.
+    """
     over = mailout.status in (Status.COMPLETED, Status.CANCELLED)
     if mailout.is_test:
         return PageState(status=PageStatus.DRAFT if over else PageStatus.SENDING, is_test=True)
     if mailout.is_rehearsal:
         return _rehearsal(mailout) if over else PageState(status=PageStatus.SENDING, is_rehearsal=True)
     if not over:
-        return PageState(status=PageStatus.SENDING, note=_waiting(mailout))
+        return PageState(status=PageStatus.SENDING, note=_waiting(mailout, letter))
     sent = mailout.outcome is MailoutOutcome.SENT
-    ledger, came_back = mailout.ledger, mailout.metrics
+    ledger, heard = mailout.ledger, reported(mailout)
     return PageState(
         status=PageStatus.SEND if sent else PageStatus.FAILED,
-        note=None if sent else " ".join((headline(mailout), *map(_in_words, next_steps(mailout)))),
+        note=None if sent else writer_notes.failure(mailout, letter),
         # Cancelled before anybody got it: it has not been sent.
         sent_at=mailout.completed_at if ledger.sent or mailout.status is Status.COMPLETED else None,
         sent_count=ledger.sent,
         failed_count=ledger.failed,
-        delivered_count=came_back.get("delivered", 0) if came_back else None,
-        bounce_rate=_share(mailout, "bounced") if came_back else None,
-        unsub_rate=_share(mailout, "unsubscribed") if came_back else None,
+        delivered_count=mailout.metrics.get("delivered", 0) if heard else None,
+        bounce_rate=_share(mailout, "bounced") if heard else None,
+        unsub_rate=_share(mailout, "unsubscribed") if mailout.metrics else None,
     )
 
 
@@ -68,16 +69,8 @@ def _share(mailout: Mailout, metric: str) -> float:
     return round(mailout.metrics.get(metric, 0) / sent, 4) if sent else 0.0
 
 
-def _waiting(mailout: Mailout) -> str | None:
-    """What it waits for and how it goes on, if that takes a person: whoever writes reads the page alone."""
-    reason = why(mailout)
-    if mailout.status is not Status.PENDING or reason is None or mailout.deferred_until is not None:
-        return None
-    return " ".join((f"{WAITING_NOTE}{reason}", *map(_in_words, resuming(mailout))))
-
-
-def _in_words(step: NextStep) -> str:
-    return f"{step.advice} {step.command}"
+def _waiting(mailout: Mailout, letter: str | None) -> str | None:
+    return writer_notes.waiting(mailout, letter) if mailout.status is Status.PENDING else None
 
 
 def _rehearsal(mailout: Mailout) -> PageState:

@@ -25,6 +25,7 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
 from mailout.insight.page_status.state import PageState, PageStatus, page_state
+from mailout.insight.page_status.writer_notes import refusal
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -48,8 +49,17 @@ UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
 class PageReports:
     """Without a reporter it does nothing."""
 
-    def __init__(self, store: PageStore, reporter: PageReporter | None, clock: Clock, provider: str) -> None:
+    def __init__(
+        self,
+        store: PageStore,
+        reporter: PageReporter | None,
+        clock: Clock,
+        provider: str,
+        dashboard: str | None = None,
+    ) -> None:
+        """`dashboard`: its address, if there is one that the world reaches."""
         self.reporter = reporter
+        self._dashboard = dashboard
         self._store = store
         self._clock = clock
         self._provider = provider
@@ -101,7 +111,9 @@ class PageReports:
                 self._store.ask_report(mailout.id)
         self.update_due()
 
-    def refuse(self, ref: str, why: str, *, already_sent: bool = False, rehearsed: bool = False) -> None:
+    def refuse(
+        self, ref: str, why: Exception, *, already_sent: bool = False, rehearsed: bool = False
+    ) -> None:
         """A page that cannot be sent asks no more: a person corrects it and asks again.
 
         It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
@@ -110,7 +122,8 @@ class PageReports:
         self.report_errors()
         real = mailout_or_none(self._store, ids.mailout_id(ref))
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
-        state = replace(page_state(real) if real else PageState(status=status), note=why)
+        note = refusal(why, self._link("problems"))
+        state = replace(self._state(real) if real else PageState(status=status), note=note)
         if rehearsed:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
@@ -137,11 +150,17 @@ class PageReports:
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         tried_out = mailout.is_test or mailout.is_rehearsal
         real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
-        written = self._show(mailout.ref, page_state(real or mailout))
+        written = self._show(mailout.ref, self._state(real or mailout))
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)
         self._report_errors_of(mailout)
         return written
+
+    def _state(self, mailout: Mailout) -> PageState:
+        return page_state(mailout, self._link(f"letters/{mailout.id}"))
+
+    def _link(self, page: str) -> str | None:
+        return f"{self._dashboard.rstrip('/')}/{page}" if self._dashboard else None
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
         return self._write_page(lambda reporter: reporter.show(ref, state, if_ready=if_ready))

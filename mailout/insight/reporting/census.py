@@ -31,6 +31,8 @@ def census_lines(census: Mapping[str, Any]) -> Sequence[str]:
     lines = [f"{count(census['recipients'], 'person', 'people')} in {count(len(variants), 'variant')}."]
     if census["no_slices"]:
         lines.append(f"{count(census['no_slices'], 'person', 'people')} skipped: no slice is for them.")
+    if snoozed := census.get("snoozed"):
+        lines.append(f"{count(snoozed, 'person', 'people')} skipped: they asked for a pause.")
     for scope, place in census.get("nearest", {}).items():
         lines.append(f"Nobody belongs to {scope}. The nearest place of somebody is {place}.")
     if census["headline_missing"]:

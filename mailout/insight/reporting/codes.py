@@ -103,6 +103,10 @@ NOTES: Mapping[str, Help] = {
         "Look at `mailout preview`; write it with another kind of block.",
     ),
     "content_too_long": Help("only the first blocks of the page are in the mail", "Shorten the page."),
+    "edited_after_sending": Help(
+        "the page or file was edited after some people got the letter: nobody gets the change",
+        "Nothing, or cancel the letter and send the change as another one.",
+    ),
     "equation_as_source": Help(
         "an equation cannot be written in letters; readers see its source",
         "Write it in simpler terms, or put it in as a picture.",
@@ -110,6 +114,10 @@ NOTES: Mapping[str, Help] = {
     "headline_missing": Help(
         "people get slices without a title: a dek or the article's key is the subject",
         "Give one of their slices a title; `mailout article census` counts them.",
+    ),
+    "welcome_unavailable": Help(
+        "a list's welcome letter cannot be read or filled in; those who joined wait for it, up to a week",
+        "Correct the letter or the list: `mailout lists edit KEY --welcome REF`.",
     ),
     "html_clipped": Help("Gmail hides what comes after about 102,000 bytes", "Shorten the letter."),
     "link_dropped": Help(
@@ -140,6 +148,10 @@ NOTES: Mapping[str, Help] = {
     "set_to_done_by_hand": Help(
         "a page was set to `Send` by hand and has never been sent",
         "`Send` means done; to send it, set `Ready`.",
+    ),
+    "no_web_page": Help(
+        "a variable without a fallback: the letter has no page on the web and no link to it",
+        "Write what everybody may read: `{{ first_name | friend }}`.",
     ),
     "subject_long": Help(
         "a subject is over 60 characters", "Say the most important first, or make it shorter."

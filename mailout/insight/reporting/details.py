@@ -17,6 +17,11 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
     yield "mode", mode(mailout)
     if mailout.list_key is not None:
         yield "list", mailout.list_key
+    if mailout.segment is not None:
+        yield "segment", mailout.segment
+    if mailout.segment_filter is not None:
+        reach = f"{mailout.reach} people: " if mailout.reach else ""
+        yield "filter", f"{reach}{mailout.segment_filter['text']}"
     if mailout.started_at is not None and summary.duration is not None:
         yield "started", spoken(mailout.started_at, zone)
         yield ("took" if mailout.completed_at else "so far"), lasting(summary.duration)
@@ -28,6 +33,8 @@ def details(summary: Summary, zone: tzinfo) -> Iterator[tuple[str, str]]:
         yield "check", summary.note
     if summary.transport is not None:
         yield "sent through", summary.transport
+    if mailout.snoozed:
+        yield "not written to", f"{count(mailout.snoozed, 'person', 'people')}: they asked for a pause"
     for reason, n in summary.suppressed.items():
         yield "suppressed", f"{count(n, 'person', 'people')}: {reason}"
     if summary.census is not None:
@@ -48,3 +55,5 @@ def identifiers(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "written in", f"{mailout.kind.value}: {mailout.ref}"
     if mailout.content_hash is not None:
         yield "content", mailout.content_hash
+    if mailout.segment_filter is not None:
+        yield "filter", mailout.segment_filter["hash"]

@@ -13,6 +13,8 @@ from mailout.outbox.delivery.states import Column
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
+ALL_PAUSED = "Everything is paused. To go on: mailout queue resume --all"
+
 MEANINGS: Mapping[Column, str] = {
     Column.SENT: "accepted for delivery",
     Column.FAILED: "refused, or given up after the last attempt",
@@ -90,11 +92,26 @@ def left_alone(mailout: Mailout, goes_on_by: float, zone: tzinfo) -> str:
     )
 
 
+def edited_meanwhile(mailout: Mailout) -> str:
+    """Of one whose page or file was changed after some people got it."""
+    ledger = mailout.ledger
+    got = ledger.sent + ledger.unknown + ledger.in_flight
+    return (
+        f"It was edited since. {count(got, 'person', 'people')} got the earlier text; the other"
+        f" {ledger.pending:,} get the same; the change goes into no mail."
+    )
+
+
 def mode(mailout: Mailout) -> str:
     """`test`, `rehearsal` or `real`."""
     if mailout.is_test:
         return "test"
     return "rehearsal" if mailout.is_rehearsal else "real"
+
+
+def titled(mailout: Mailout) -> str:
+    """Its subject, and before it that nobody gets it."""
+    return mailout.subject if mode(mailout) == "real" else f"({mode(mailout)}) {mailout.subject}"
 
 
 def _rehearsed(mailout: Mailout) -> str:
@@ -275,14 +292,21 @@ CAME_BACK: Mapping[str, str] = {
 """What a person asks first of a mailout, as the store counts it and as people say it."""
 
 
+def reported(mailout: Mailout) -> bool:
+    """Whether SES has reported anything of it. Unsubscribes come to us without SES."""
+    return any(n for word, n in mailout.metrics.items() if word != "unsubscribed")
+
+
 def came_back(mailout: Mailout) -> list[tuple[str, str, str]]:
     """(word, number, share of what was sent). A dash: SES has reported nothing yet. None of a test or a
     rehearsal, which leave no trace, nor of one that has sent nothing."""
     sent, counts = mailout.ledger.sent, mailout.metrics
     if mailout.is_test or mailout.is_rehearsal or not sent:
         return []
-    if not counts:
-        return [(word, "–", "") for word in CAME_BACK.values()]
+    known = set(CAME_BACK) if reported(mailout) else set(counts)
     return [
-        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent)) for key, word in CAME_BACK.items()
+        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent))
+        if key in known
+        else (word, "–", "")
+        for key, word in CAME_BACK.items()
     ]

@@ -13,7 +13,6 @@ from mailout.insight.reporting.phrases import (
     first_of,
     headline,
     ledger_shown,
-    left_alone,
     next_steps,
     waiting,
 )
@@ -51,7 +50,7 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     """Everything that a report says, without the picture."""
     mailout = summary.mailout
     lines = [
-        *_heading(mailout, zone, summary.goes_on_by),
+        *_heading(mailout, zone, summary.interrupted),
         *_came_back(mailout),
         "",
         *(f"  {line}" for line in ledger_lines(mailout.ledger)),
@@ -71,11 +70,11 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     return [*lines, *_steps(mailout)]
 
 
-def _heading(mailout: Mailout, zone: tzinfo, goes_on_by: float | None = None) -> Sequence[str]:
+def _heading(mailout: Mailout, zone: tzinfo, interrupted: str | None = None) -> Sequence[str]:
     lines = (
         mailout.subject or "(no subject yet)",
-        headline(mailout) if goes_on_by is None else left_alone(mailout, goes_on_by, zone),
-        waiting(mailout, zone),
+        headline(mailout) if interrupted is None else f"It was {interrupted}",
+        waiting(mailout, zone) if interrupted is None else None,
         archived(mailout, zone),
     )
     return [_printable(line) for line in lines if line]

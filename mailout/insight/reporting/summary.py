@@ -75,7 +75,8 @@ class Summary:
     rate: float | None = None  # messages a second while it was being sent; None: too few to say
     forecast: Forecast | None = None  # None: it is over, or nobody asked
     note: str | None = None  # what whoever sent it has to say besides
-    goes_on_by: float | None = None  # nobody sends it any more: when the queue goes on at the latest
+    interrupted: str | None = None  # nobody sends it any more: how it goes on, in words
+    goes_on_by: float | None = None  # and when the queue goes on with it at the latest, where it runs
 
     @property
     def duration(self) -> float | None:
@@ -114,6 +115,7 @@ class Summary:
             "duration_seconds": self.duration,
             "rate_per_second": self.rate,
             "transport": self.transport,
+            "interrupted": self.interrupted,
             "goes_on_by": iso(self.goes_on_by),
             "failures": [asdict(group) for group in self.failures],
             "unknown_addresses": list(self.unknown_addresses),
@@ -140,7 +142,7 @@ def summarise(
     Of every message only its time is kept (8 bytes), so a million of them take little room.
     """
     mailout = store.mailout(mailout_id)
-    tally = _Tally()
+    tally = _RowCounts()
     for row in outcomes(store, mailout_id):
         tally.add(row)
     import polars as pl  # a quarter of a second: only for whoever counts
@@ -161,7 +163,7 @@ def summarise(
     )
 
 
-class _Tally:
+class _RowCounts:
     """What is remembered of the messages that have been read."""
 
     def __init__(self) -> None:

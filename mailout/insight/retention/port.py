@@ -15,7 +15,7 @@ from mailout.outbox.queue.port import Queue
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ArchiveCounts:
     """What an archive holds, counted in its files."""
 
     states: Mapping[str, int]
@@ -74,7 +74,7 @@ class ArchiveFolder(Protocol):
         """
         ...
 
-    def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, Tally]:
+    def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ArchiveCounts]:
         """Messages with their events, hidden, on the disk for good and read back; where it will lie."""
         ...
 
@@ -86,7 +86,7 @@ class ArchiveFolder(Protocol):
         """Give it its name; nothing, if it has it already."""
         ...
 
-    def tally(self, place: str) -> Tally | None:
+    def tally(self, place: str) -> ArchiveCounts | None:
         """What the archive holds; None: it is not here."""
         ...
 

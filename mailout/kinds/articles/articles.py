@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 
 from mailout.base import ids
@@ -17,8 +17,9 @@ from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of
 from mailout.letters.content.layout import render
@@ -26,6 +27,7 @@ from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.letters.content.slices import Article, Slice, live
 from mailout.outbox.delivery.protocol import ARTICLE_RETRIES
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Recipient, mailout_or_none
 
@@ -64,7 +66,9 @@ class ArticleIntake:
         return self._census(article_key, audience, self.live_slices(article_key), keep=lambda content: None)
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
-        audience = read_filter(written, partial(article_rows.anybody_has, self._store))
+        audience = read_filter(written, partial(article_rows.anybody_has, self._store), self._bound)
+        if (of := list_rows.named_list(self._store, audience.list_key)) is not None:
+            audience = replace(audience, list_key=of.key)
         if audience.list_key != GENERAL and not subscriber_rows.anybody_on(self._store, audience.list_key):
             raise FilterError(
                 "list",
@@ -72,6 +76,9 @@ class ArticleIntake:
                 remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
             )
         return audience
+
+    def _bound(self, tree: Tree) -> Tree:
+        return segment_names.bound(self._store, tree)
 
     def anybody(self, slices: Sequence[Slice], audience: AudienceFilter) -> bool:
         """Whether somebody would get the article: known as soon as the first one is found."""
@@ -139,7 +146,8 @@ class ArticleIntake:
         if freezing is None:
             return
         batch = article_rows.article_batch(self._store, mailout.id)
-        audience = read_filter(batch.audience, lambda attribute: True)
+        audience = read_filter(batch.audience, lambda attribute: True, self._bound)
+        audience = replace(audience, list_key=mailout.list_key or GENERAL)
         variants = Variants(batch.slices)
         contents: dict[str, str | None] = dict(batch.contents)
         self._store.normalise_addresses()
@@ -169,19 +177,23 @@ class ArticleIntake:
         return render(document, footer_of(self._settings))
 
     def _members(
-        self, audience: AudienceFilter, *, after: str = "", existed_at: float | None = None
+        self,
+        audience: AudienceFilter,
+        *,
+        after: str = "",
+        existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Iterator[Sequence[Member]]:
         while page := self._store.members(
             after=after,
             limit=CHUNK,
             list_key=audience.list_key,
-            attributes=audience.attributes,
+            segment=audience.segment,
             existed_at=existed_at,
+            snoozed=snoozed,
         ):
             after = page[-1].email
-            members = [one for one in page if audience.admits(one.ocd_ids)] if audience.within else page
-            if members:
-                yield members
+            yield page
 
     def _census(
         self,
@@ -214,16 +226,21 @@ class ArticleIntake:
             sorted(found, key=lambda one: (-one.recipients, one.key)),
             no_slices,
             variants.nearest(places) if no_slices else {},
+            sum(len(members) for members in self._members(audience, snoozed=True)),
         )
 
     def _new(self, id: str, order: ArticleOrder, audience: AudienceFilter, census: Census) -> NewMailout:
         delay = self._settings.send_delay  # time to take it back
+        of = list_rows.list_or_none(self._store, audience.list_key)
         return NewMailout(
             id=id,
             kind=Kind.ARTICLE,
             ref=order.article_key,
             subject=census.variants[0].title,
             list_key=audience.list_key,
+            from_name=of.from_name if of else None,
+            reply_to=of.reply_to if of else None,
+            public=False,  # every place has another text
             is_rehearsal=self._rehearses,
             scheduled_at=self._store.now() + delay if delay else None,
             campaign_tag=order.campaign_tag,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from mailout.base.select import Reads
 from mailout.insight.page_status.port import PageStore
 from mailout.letters.audience.port import Subscribers
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.port import Contents
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
@@ -79,10 +80,12 @@ class Articles(Reads, Protocol):
         after: str = "",
         limit: int,
         list_key: str,
-        attributes: Mapping[str, str],
+        segment: Tree | None = None,
         existed_at: float | None = None,
+        snoozed: bool = False,
     ) -> Sequence[Member]:
-        """Active subscribers on a list with these attributes, by address, one page."""
+        """Active subscribers on a list whom a segment means, by address, one page; who asked for a pause is
+        not among them. `snoozed`: those alone."""
         ...
 
 

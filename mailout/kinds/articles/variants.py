@@ -110,6 +110,7 @@ class Census:
     variants: Sequence[VariantCount]  # the one with the most recipients first
     no_slices: int  # people who match nothing: they are skipped
     nearest: Mapping[str, str]  # a scope that nobody has → the most similar place of somebody who is skipped
+    snoozed: int = 0  # people who asked for a pause
 
     @property
     def recipients(self) -> int:
@@ -127,6 +128,7 @@ class Census:
             "recipients": self.recipients,
             "variants": [asdict(one) | {"over_102_kb": one.is_clipped} for one in self.variants],
             "no_slices": self.no_slices,
+            "snoozed": self.snoozed,
             "headline_missing": self.headline_missing,
             "nearest": dict(self.nearest),
         }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from mailout.base import ids
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import Abort, AbortCode, MailoutError, SettingsError, UsageError
+from mailout.base.errors import Abort, AbortCode, MailoutError, SettingsError, StoreError, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
+from mailout.insight.reporting.phrases import edited_meanwhile
+from mailout.insight.web_archive import slug_of
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.readiness import (
@@ -23,19 +27,28 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
+from mailout.letters.audience import list_rows
+from mailout.letters.audience.list_changes import own_look
+from mailout.letters.audience.segment_tree import Tree, whole
+from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import require_subject
-from mailout.letters.content.document import Problem
+from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
-from mailout.letters.content.variables import as_written
+from mailout.letters.content.variables import as_written, without_fallback
 from mailout.outbox.delivery.protocol import RetryPlan
-from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.outbox.queue.port import mailout_or_none
+
+log = logging.getLogger("mailout.intake")
+
+EDITED_MEANWHILE = "edited_after_sending"
 
 
 class MailoutIntake:
@@ -85,7 +98,10 @@ class MailoutIntake:
         with self._aborts_recorded(loaded.reading.source, loaded.asked_at):
             if loaded.id is None:
                 return self._rehearse(loaded.reading)
-            return loaded.known or self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
+            if loaded.known is not None:
+                self._point_out_edit(loaded.known, loaded.reading)
+                return loaded.known
+            return self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
 
     def validate(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
         """The id it would be queued under, or the error that would stop it. Writes nothing to the queue.
@@ -110,12 +126,58 @@ class MailoutIntake:
         if self.rehearses or reading.is_test(test):
             return None
         known = mailout_or_none(self.store, ids.mailout_id(source.ref))
+        subject, name = as_written(source.document.subject), source.from_name or self._settings.from_name
+        sender = from_email_of(self._settings)
         if known is not None and known.frozen_at is not None:
-            people = known.ledger.pending
+            taken = known.segment_filter or {}
+            people, snoozed, out_of = known.ledger.pending, known.snoozed, taken.get("of", 0)
         else:
-            people = self.store.audience_size(source.list_key)
-        name = source.from_name or self._settings.from_name
-        return Announcement(as_written(source.document.subject), people, name, from_email_of(self._settings))
+            tree: Tree | None = None
+            if source.segment is not None:
+                tree = segment_names.usable_segment(self.store, source.segment).tree
+            people, snoozed = (
+                self.store.audience_size(source.list_key, tree, snoozed=asked) for asked in (False, True)
+            )
+            everybody = whole(source.list_key, tree) if tree else None
+            out_of = self.store.audience_size(source.list_key, everybody) if tree else 0
+        edited = edited_meanwhile(known) if known and self._differs(known, reading) else ""
+        return Announcement(subject, people, name, sender, snoozed, edited, source.segment, out_of)
+
+    @property
+    def done_by_hand(self) -> str:
+        """For the page of somebody who set it to done and means to send it."""
+        settings = self._settings
+        return f"{settings.notion_status_send} means done; to send, set {settings.notion_status_ready}."
+
+    def was_edited(self, mailout: Mailout) -> bool:
+        """Whether its page or file was changed after some people got it; the page then says what that means.
+        False where it cannot be read now."""
+        if mailout.kind is Kind.ARTICLE or not has_reached_some(mailout):
+            return False
+        try:
+            return self._point_out_edit(mailout, self._read(mailout.ref))
+        except StoreError:
+            raise
+        except MailoutError as error:
+            log.info("%s: whether it was edited is not known: %s", mailout.ref, error)
+            return False
+
+    def _point_out_edit(self, mailout: Mailout, reading: Reading) -> bool:
+        edited = self._differs(mailout, reading)
+        if edited and mailout.kind is Kind.NOTION:
+            said = Problem(EDITED_MEANWHILE, edited_meanwhile(mailout))
+            self.pages.show_findings(mailout.ref, [said])
+        return edited
+
+    @staticmethod
+    def _differs(mailout: Mailout, reading: Reading) -> bool:
+        """From what some people have got. What the checks refuse now is surely something else."""
+        if not has_reached_some(mailout):
+            return False
+        try:
+            return reading.content.hash != mailout.content_hash
+        except Abort:
+            return True
 
     def findings(self, ref: str) -> Sequence[Problem]:
         """What to look at in a mailout that was validated and is not in the queue yet."""
@@ -159,9 +221,7 @@ class MailoutIntake:
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(
-                    source_mailout.ref, str(abort), already_sent=already_sent, rehearsed=rehearsed
-                )
+                self.pages.refuse(source_mailout.ref, abort, already_sent=already_sent, rehearsed=rehearsed)
             else:
                 self.pages.report_errors()
             raise
@@ -200,6 +260,8 @@ class MailoutIntake:
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
             )
+            if without_fallback(content):
+                mailout = self.store.set_public(mailout.id, False)
             self._show_findings(reading)
         tested = queue_rows.last_test(self.store, content_hash=content.hash) is not None
         if mailout.defer_reason is DeferReason.UNTESTED and tested:
@@ -223,8 +285,11 @@ class MailoutIntake:
                 ref=source_mailout.ref,
                 subject=as_written(content.subject),
                 list_key=source_mailout.list_key,
+                segment=source_mailout.segment,
                 from_name=source_mailout.from_name,
                 reply_to=source_mailout.reply_to,
+                public=self._public(reading, is_test=is_test),
+                slug=None if is_test or self.rehearses else slug_of(content.subject, id),
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
                 scheduled_at=None if is_test else self._time_to_take_it_back(),
@@ -237,6 +302,11 @@ class MailoutIntake:
         )
         self._show_findings(reading)
         return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
+
+    def _public(self, reading: Reading, *, is_test: bool) -> bool | None:
+        """Whether it goes into the archive on the web; None: its list decides."""
+        possible = not (is_test or self.rehearses or without_fallback(reading.content))
+        return reading.source.public if possible else False
 
     def _show_findings(self, reading: Reading) -> None:
         if reading.source.kind is Kind.NOTION:
@@ -252,7 +322,17 @@ class MailoutIntake:
         return ids.test_run_id(source_mailout.ref, queue_rows.next_test_run(self.store, source_mailout.ref))
 
     def source_mailout(self, ref: str) -> SourceMailout:
-        return self._source_of(ref).load(ref)
+        """As it is written, and what it does not say, as its list says. An unknown list is refused later."""
+        source = self._source_of(ref).load(ref)
+        of = list_rows.named_list(self.store, source.list_key)
+        if of is None:
+            return source
+        return replace(
+            source,
+            list_key=source.list_key and of.key,
+            from_name=source.from_name or of.from_name,
+            reply_to=source.reply_to or of.reply_to,
+        )
 
     def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
         """Its pictures and files stored, its layout and footer around it."""
@@ -260,14 +340,33 @@ class MailoutIntake:
         footer = footer_of(self._settings)
         public = not self.rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        return document, render(document, footer, brand_of(self._settings))
+        content = render(document, footer, self._brand(source_mailout.list_key))
+        on_web = source_mailout.public or bool(footer.public_url and footer.view_in_browser)
+        return _with_web_findings(document, content) if on_web else document, content
 
-    def refusals(self, source_mailout: SourceMailout) -> Iterator[MailoutError]:
+    def _brand(self, list_key: str | None) -> Brand:
+        brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
+        return brand if of is None else brand.with_own(own_look(of), of.footer)
+
+    def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
+        """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""
+        source_mailout = replace(self.source_mailout(ref), list_key=list_key)
+        return source_mailout, self._rendered(source_mailout)[1]
+
+    def reading(self, source_mailout: SourceMailout) -> Reading:
+        """Rendered when it is asked for, as it would be sent."""
+        return Reading(source_mailout, self._rendered, again=False)
+
+    def refusals(
+        self, source_mailout: SourceMailout, reading: Reading | None = None
+    ) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
-        reading = Reading(source_mailout, self._rendered, again=False)
+        reading = reading or self.reading(source_mailout)
         checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
-            lambda: self._ready.check_setup(source_mailout.is_test, source_mailout.list_key),
+            lambda: self._ready.check_setup(
+                source_mailout.is_test, source_mailout.list_key, source_mailout.segment
+            ),
             lambda: self._ready.check_variables(reading, source_mailout.is_test),
         )
         for check in checks:
@@ -279,6 +378,26 @@ class MailoutIntake:
     def draft(self, source_mailout: SourceMailout) -> Rendered:
         """For a person to look at: pictures may be where only this machine finds them."""
         return self._rendered(source_mailout, public=False)
+
+
+def _with_web_findings(document: Document, content: Content) -> Document:
+    """Its author expects a page on the web."""
+    missing = [
+        Problem(
+            "no_web_page",
+            "The letter has no page on the web and no link to it: this variable has no fallback. Write what"
+            " everybody may read: {{ first_name | friend }}.",
+            where=written,
+        )
+        for written in without_fallback(content)
+    ]
+    return replace(document, problems=(*document.problems, *missing))
+
+
+def has_reached_some(mailout: Mailout) -> bool:
+    """It is not over, and some people have got it."""
+    open_ = mailout.status in (Status.PENDING, Status.PROCESSING)
+    return open_ and bool(mailout.ledger.sent + mailout.ledger.unknown + mailout.ledger.in_flight)
 
 
 def _name(ref: str) -> str:

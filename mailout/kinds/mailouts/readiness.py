@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from mailout.base.addresses import parse_address_list
-from mailout.base.errors import Abort, AbortCode, UsageError
+from mailout.base.errors import Abort, AbortCode, NotFound, UsageError
 from mailout.base.redact import redact
 from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.reading import Reading
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking
+from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.from_settings import from_email_of
 from mailout.letters.content.variables import required_of, variables_of
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Recipient
 
 log = logging.getLogger("mailout.intake")
+
+PERSON_NAMES = (["name"], ["firstname"], ["first", "name"], ["given", "name"], ["nickname"], ["full", "name"])
 
 
 class EmailsForTests:
@@ -57,12 +61,13 @@ class Readiness:
         self._rehearses = rehearses
 
     def check(self, reading: Reading, is_test: bool = False) -> None:
-        self.check_setup(is_test, reading.source.list_key)
+        self.check_setup(is_test, reading.source.list_key, reading.source.segment)
         self.check_variables(reading, is_test)
 
-    def check_setup(self, is_test: bool, list_key: str | None) -> None:
+    def check_setup(self, is_test: bool, list_key: str | None, segment: str | None = None) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
         from_email_of(self._settings)
+        tree = self._tree(segment)
         if is_test:
             self._test_emails.recipients()
             return
@@ -74,19 +79,47 @@ class Readiness:
                 remedy="Import some first: mailout subscribers import FILE.csv",
             )
         if list_key is not None and not subscriber_rows.anybody_on(self._store, list_key):
+            raise self._nobody_on(list_key)
+        if tree is not None and not self._store.audience_sample(list_key, tree, 1):
+            whom = f" on the list {list_key}" if list_key else ""
             raise UsageError(
-                f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
-                remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+                f"There is nobody to send it to: no active subscriber{whom} is in the segment “{segment}”.",
+                remedy="See whom it means: mailout segments show NAME",
             )
+
+    def _tree(self, segment: str | None) -> Tree | None:
+        """An unknown segment is refused, also in a test."""
+        return None if segment is None else segment_names.usable_segment(self._store, segment).tree
 
     def check_variables(self, reading: Reading, is_test: bool = False) -> None:
         """Everybody has what the content's variables need. A test shows their names instead."""
         variables = variables_of(reading.content)
-        for attribute in () if is_test else required_of(variables):
-            lacking = self._store.lacking(attribute, reading.source.list_key)
-            if lacking.people:
-                known = subscriber_rows.subscriber(self._store, lacking.examples[0])["attributes"]
-                raise _variable_missing(lacking, tuple(known))
+        required = () if is_test else required_of(variables)
+        list_key, tree = reading.source.list_key, self._tree(reading.source.segment) if required else None
+        found = [self._store.lacking(one, list_key, tree) for one in required]
+        if missing := [one for one in found if one.people]:
+            raise _variables_missing([(one, self._meant(one)) for one in missing])
+
+    def _meant(self, lacking: Lacking) -> str | None:
+        """What the first of them has instead, if it is spelt much the same."""
+        known = subscriber_rows.subscriber(self._store, lacking.examples[0])["attributes"]
+        return next(iter(get_close_matches(lacking.attribute, known, n=1, cutoff=0.7)), None)
+
+    def _nobody_on(self, list_key: str) -> UsageError:
+        try:
+            list_rows.by_key_or_name(self._store, list_key)
+        except NotFound as mistyped:
+            return UsageError(
+                f"There is nobody to send it to: no list is called {list_key}.",
+                remedy=mistyped.remedy,
+                for_writer=f"No list is called {list_key}. Choose another, then set the page to Ready again.",
+            )
+        return UsageError(
+            f"There is nobody to send it to: no active subscriber is on the list {list_key}.",
+            remedy="Correct its name, or bring people onto it: subscribers import FILE.csv --list NAME",
+            for_writer=f"Nobody is on the list {list_key}. Choose another and set the page to Ready again,"
+            " or ask your administrator to add people.",
+        )
 
     def _require_way_out(self) -> None:
         """People must be able to leave: an address of this machine is for trying things out."""
@@ -149,15 +182,35 @@ def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
     )
 
 
-def _variable_missing(lacking: Lacking, known: Sequence[str]) -> Abort:
-    """`known`: what the first of them has instead."""
-    name = lacking.attribute
-    people = "1 person has" if lacking.people == 1 else f"{lacking.people:,} people have"
-    more = " and others" if lacking.people > len(lacking.examples) else ""
-    meant = get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f" Did you mean {{{{ {meant[0]} }}}}?" if meant else ""
+def _variables_missing(found: Sequence[tuple[Lacking, str | None]]) -> Abort:
+    """All of them at once; of each, what it may have been meant to be."""
+    said, counted = [], []
+    for lacking, meant in found:
+        people = "1 person has" if lacking.people == 1 else f"{lacking.people:,} people have"
+        more = " and others" if lacking.people > len(lacking.examples) else ""
+        hint = f" Did you mean {_variable(meant)}?" if meant else ""
+        counted.append(f"{people} no value for {_variable(lacking.attribute)}")
+        said.append(f"{counted[-1]}: {', '.join(lacking.examples)}{more}.{hint}")
+    fallbacks = ", ".join(
+        _variable(f"{one.attribute} | {sensible_fallback(one.attribute)}") for one, _ in found
+    )
+    hints = "".join(f" Did you mean {_variable(meant)}?" for _, meant in found if meant)
     return Abort(
         AbortCode.VARIABLE_MISSING,
-        f"{people} no value for {{{{ {name} }}}}: {', '.join(lacking.examples)}{more}.{hint}",
-        remedy=f"Write what they read instead: {{{{ {name} | friend }}}}. Or import it for them.",
+        " ".join(said),
+        remedy=f"Write what they read instead: {fallbacks}. Or import it for them.",
+        for_writer=f"{'; '.join(counted)}.{hints} Write what they read instead: {fallbacks}."
+        " Then set the page to Ready again.",
     )
+
+
+def _variable(name: str) -> str:
+    return f"{{{{ {name} }}}}"
+
+
+def sensible_fallback(attribute: str) -> str:
+    """What a sentence can say instead: `friend` for a person's name, else `your city` and the like."""
+    words = attribute.replace("-", "_").lower().split("_")
+    if words in PERSON_NAMES:
+        return "friend"
+    return " ".join(("your", *words[: -1 if len(words) > 1 and words[-1] == "name" else None]))

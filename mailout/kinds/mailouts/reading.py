@@ -23,6 +23,17 @@ class Announcement:
     people: int
     from_name: str | None
     from_email: str
+    snoozed: int = 0  # not among them: they asked for a pause
+    edited: str = ""  # after some people got it: what that means
+    segment: str | None = None  # of a letter for a part of its list: its name,
+    out_of: int = 0  # and how many the whole list are
+
+    @property
+    def reach(self) -> str:
+        """`212 of 2,469 people (the segment “porto”)`."""
+        if self.segment is None:
+            return "1 person" if self.people == 1 else f"{self.people:,} people"
+        return f"{self.people:,} of {self.out_of:,} people (the segment “{self.segment}”)"
 
 
 class Reading:

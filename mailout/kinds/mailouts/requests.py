@@ -29,7 +29,6 @@ log = logging.getLogger("mailout.requests")
 DONE_BY_HAND_SECONDS = 7 * 86_400.0
 """What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
 SET_TO_DONE = "set_to_done_by_hand"
-DONE_BY_HAND = "Send means done; to send, set Ready."
 EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
@@ -163,7 +162,7 @@ def _told_later(intake: MailoutIntake) -> set[str]:
 
 def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> None:
     """Whoever sets a page to done means to send it, and waits in vain: once, an error and a line say so."""
-    store = intake.store
+    store, said = intake.store, intake.done_by_hand
     try:
         for ref in reporter.done_by_hand(store.now() - DONE_BY_HAND_SECONDS):
             known = mailout_or_none(store, ids.mailout_id(ref))
@@ -171,8 +170,8 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
                 e.code == SET_TO_DONE for e in error_log.errors(store, ref)
             ):
                 continue
-            reporter.note(ref, DONE_BY_HAND)
-            store.record_errors([ErrorRecord(SET_TO_DONE, DONE_BY_HAND, "content", mailout=ref)])
+            reporter.note(ref, said)
+            store.record_errors([ErrorRecord(SET_TO_DONE, said, "content", mailout=ref)])
     except StoreError:
         raise
     except MailoutError as error:
@@ -193,12 +192,12 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
         log.warning("%s is not sent: %s", ref, error)
         if not isinstance(error, Abort):  # an abort has been written down
             _write_down(intake, ref, error)
-            intake.pages.refuse(ref, str(error))
+            intake.pages.refuse(ref, error)
         return None
     except Exception as error:
         log.exception("%s is not sent", ref)
         _write_down(intake, ref, error)
-        intake.pages.refuse(ref, "Something went wrong that mailout does not know: its log says more.")
+        intake.pages.refuse(ref, error)
         return None
     shown = intake.pages.update(mailout.id)
     if mailout.is_test and not shown:

@@ -55,6 +55,7 @@ def _keys(table: str, name: str) -> tuple[str, ...]:
 FIELDS = (*_WORDS["fields"], ATTRIBUTE, DROP)
 ONCE = tuple(field for field in _WORDS["fields"] if field not in (*NAMES, "email"))
 _FIELD_OF = {name: field for field in _WORDS["fields"] for name in _keys("fields", field)}
+_FIELD_OF["snoozeduntil"] = DROP  # of our own export: a pause is its owner's act, and no import's
 _EMAIL_RANK = {name: rank for rank, name in enumerate(_keys("fields", "email"))}
 _ADDRESS = re.compile(r"[^\s@]@[^\s@]+\.[^\s@]")
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{9,13}\Z|\b(19|20)\d\d\b.*\d")

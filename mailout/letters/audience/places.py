@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mailout.base.errors import UsageError
+from mailout.letters.audience.segment_tree import SegmentError, Tree, equal_to
 
 GENERAL = "general"
 """The list that everybody is on."""
@@ -25,17 +26,17 @@ def split_places(written: str) -> tuple[list[str], list[str]]:
     return found, [part for part in parts if part not in found]
 
 
+FILTER = "filter"
+"""The key under which a filter in the language of segments stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class AudienceFilter:
-    """Who is meant: on this list, in these places, with these attributes."""
+    """Who is meant: on this list, and in this segment."""
 
     written: Mapping[str, str] = field(default_factory=dict)
     list_key: str = GENERAL
-    within: Sequence[tuple[str, str]] = ()  # (an OCD id, how an id within it may end): all must be met
-    attributes: Mapping[str, str] = field(default_factory=dict)
-
-    def admits(self, ocd_ids: Sequence[str]) -> bool:
-        return all(any(_lies_in(id, *place) for id in ocd_ids) for place in self.within)
+    segment: Tree | None = None  # None: everybody
 
 
 class FilterError(UsageError):
@@ -46,24 +47,42 @@ class FilterError(UsageError):
         super().__init__(message, remedy=remedy)
 
 
-def read_filter(written: Mapping[str, str], anybody_has: Callable[[str], bool]) -> AudienceFilter:
-    """`anybody_has` tells whether a subscriber has an attribute; what nobody has is a typing mistake."""
+def read_filter(
+    written: Mapping[str, str], anybody_has: Callable[[str], bool], bound: Callable[[Tree], Tree]
+) -> AudienceFilter:
+    """Named values, and under `filter` the language of segments; all of them must be met.
+
+    `anybody_has` tells whether a subscriber has an attribute; what nobody has is a typing mistake. `bound`
+    checks the names in a segment.
+    """
     values = {key: value.strip() for key, value in written.items()}
     for key, value in values.items():
         if not value:
             raise FilterError(key, f"The filter {key} is empty.", remedy="Leave it out, or give it a value.")
-        if key not in (*PLACES, "list") and not anybody_has(key):
+        if key not in (*PLACES, "list", FILTER) and not anybody_has(key):
             raise FilterError(
                 key,
                 f"The filter {key} is unknown: no subscriber has such an attribute.",
                 remedy=f"Known are {', '.join(PLACES)}, list, and the attributes of your subscribers.",
             )
+    parts = [["place", *place] for place in _places(values)]
+    parts += [equal_to(key, value) for key, value in values.items() if key not in (*PLACES, "list", FILTER)]
+    if FILTER in values:
+        parts.append(_segment(values[FILTER], bound))
     return AudienceFilter(
         written=dict(sorted(values.items())),
         list_key=values.get("list", GENERAL),
-        within=_places(values),
-        attributes={key: value for key, value in values.items() if key not in (*PLACES, "list")},
+        segment=["and", *parts] if parts else None,
     )
+
+
+def _segment(written: str, bound: Callable[[Tree], Tree]) -> Tree:
+    from mailout.letters.audience.segments import read_segment  # the grammar takes a while to load
+
+    try:
+        return bound(read_segment(written).tree)
+    except SegmentError as error:
+        raise FilterError(FILTER, error.message, remedy=error.remedy) from error
 
 
 def _places(values: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -98,10 +117,3 @@ def slug(name: str) -> str:
     """As OCD ids have it: `Upper Arlington` → `upper_arlington`, `Prince George's` → `prince_george~s`."""
     spaced = re.sub(r"\s+", "_", name.strip().lower().replace(".", ""))
     return re.sub(r"[^\w~-]", "~", spaced)
-
-
-def _lies_in(id: str, within: str, ending: str) -> bool:
-    """The id itself, or one below it, that names the county or place at any depth."""
-    if id != within and not id.startswith(f"{within}/"):
-        return False
-    return not ending or id.endswith(ending) or f"{ending}/" in id

@@ -7,6 +7,8 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from mailout.base.select import Reads
+from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.segment_tree import Segment, Tree
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 """The status of a subscriber: equal or higher wins."""
@@ -77,9 +79,20 @@ class Lacking:
     examples: Sequence[str]  # the first three addresses
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a reader chose on the page of their preferences. What they unsubscribe from is no part of it."""
+
+    joins: Mapping[str, str] = field(default_factory=dict)  # list → the words they agreed to
+    source: str = ""  # the page where
+    snooze_seconds: float | None = None  # None: as it was; 0: the pause ends
+    language: str | None = None  # None: as it was; "": as their browser wishes
+
+
 class Subscription(TypedDict):
     list_key: str
     unsubscribed_at: float | None
+    joined_at: float | None  # by their own act; None: by an import
 
 
 class SubscriberColumns(TypedDict):
@@ -98,6 +111,7 @@ class SubscriberColumns(TypedDict):
     created_at: float
     left_at: float | None  # by themselves, having been active
     complained_at: float | None
+    snoozed_until: float | None  # their own wish: no letters before
 
 
 class Subscriber(SubscriberColumns):
@@ -122,14 +136,44 @@ class Subscribers(Reads, Protocol):
         """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
 
-    def audience_size(self, list_key: str | None) -> int:
-        """How many would get a mailout to this list, or (None) to everybody."""
+    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, Any]) -> bool:
+        """These attributes and no others; False: there is no such subscriber."""
         ...
 
-    def lacking(self, attribute: str, list_key: str | None) -> Lacking:
+    def audience_size(
+        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
+    ) -> int:
+        """How many would get a mailout to this list, or (None) to everybody.
+
+        `segment`: only these; without a list, also who is not on `general` and on a list that it asks for.
+        `snoozed`: how many would not, because they asked for a pause.
+        """
+        ...
+
+    def audience_sample(self, list_key: str | None, segment: Tree | None, limit: int) -> Sequence[str]:
+        """The first addresses of those whom `audience_size` counts."""
+        ...
+
+    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
         """Of those whom `audience_size` counts, who has no value for it, or a blank one."""
         ...
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
+        ...
+
+    def choose(self, email_norm: str, choice: Choice) -> bool:
+        """A reader's own act. False, and nothing changes: they are not active, so they get no letters."""
+        ...
+
+    def save_list(self, one: List) -> None:
+        """Add it, or write all of it anew: its key is its identity."""
+        ...
+
+    def save_segment(self, segment: Segment) -> None:
+        """Add it, or change its filter. What is frozen does not change."""
+        ...
+
+    def delete_segment(self, name: str) -> bool:
+        """False: there is none, or a letter waits that has not taken its filter yet."""
         ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypedDict
 
 from mailout.base.errors import NotFound
@@ -28,12 +29,31 @@ class Unreachable(TypedDict):
     people: int
 
 
+class DeskUnsubscribe(TypedDict):
+    email: str
+    list_key: str  # empty: from everything
+    at: float
+
+
+class Consent(TypedDict):
+    """Somebody agreed to get a list."""
+
+    email: str
+    list_key: str
+    at: float
+    wording: str  # what they agreed to
+    source: str  # the page where
+
+
 SUBSCRIBERS = View("read_subscribers", Subscriber, ("email_norm",))
 INACTIVE = View("read_inactive_subscribers", Subscriber, ("email_norm",))
 COLUMNS = View("read_subscribers", SubscriberColumns, ("email_norm",))
 SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
+CONSENTS = View("read_consents", Consent, ("email", "list_key", "at"))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
 IMPORTS = View("read_imports", ImportRecord, ("id",))
+BY_ATTRIBUTE = View("read_people_by_attribute", Subscriber, ("email_norm",))  # unique for one attribute
+DESK_UNSUBSCRIBES = View("read_desk_unsubscribes", DeskUnsubscribe, ("email", "list_key"))
 UNREACHABLE = View("read_unreachable", Unreachable, ("reason",))
 
 
@@ -46,17 +66,53 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
     return {**found, "lists": store.select(SUBSCRIPTIONS, {"email": email_norm})}
 
 
-def subscribers(
-    store: Reads, *, after: str = "", limit: int = 1000, status: str | None = None, search: str | None = None
-) -> Sequence[Subscriber]:
-    """By `email_norm`, one page: ask again after the last one's.
+def consents(store: Reads, email_norm: str) -> Sequence[Consent]:
+    """What they agreed to by confirming a sign-up or on their preferences, the first one first."""
+    return list(every(store, CONSENTS, {"email": email_norm}, order=["at"]))
 
-    `search` is a part of the address or of the name, in any case.
-    """
+
+def subscribers(
+    store: Reads,
+    *,
+    after: str = "",
+    limit: int = 1000,
+    status: str | None = None,
+    search: str | None = None,
+    attribute: str | None = None,
+    value: str | None = None,
+) -> Sequence[Subscriber]:
+    """By `email_norm`, one page: ask again after the last one's."""
+    wanted = Wanted(status, search, attribute, value)
+    return list(matching(store, wanted, after=after, limit=limit))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which people."""
+
+    status: str | None = None
+    search: str | None = None  # a part of the address or of the name, in any case
+    attribute: str | None = None  # one that they have
+    value: str | None = None  # of that attribute, in any case; None: any
+
+
+def matching(
+    store: Reads, wanted: Wanted, *, after: str = "", limit: int | None = None
+) -> Iterator[Subscriber]:
+    """By `email_norm`, all of them or so many."""
+    status, search, attribute, value = wanted.status, wanted.search, wanted.attribute, wanted.value
     view = SUBSCRIBERS if status in (None, "active") else INACTIVE
-    filters = {"status": status} if status is not None else {}
+    filters: dict[str, object] = {"status": status} if status is not None else {}
     filters |= {"searched has": search.lower()} if search else {}
-    return list(every(store, view, filters, after=[after], limit=limit))
+    if attribute:
+        view = BY_ATTRIBUTE
+        filters |= {"attribute": attribute} | ({"attribute_value": value.lower()} if value else {})
+    return every(store, view, filters, after=[after], limit=limit)
+
+
+def unsubscribed_by_hand(store: Reads, email_norm: str) -> Mapping[str, float]:
+    """When somebody at the dashboard unsubscribed them, by list; '' is everything."""
+    return {row["list_key"]: row["at"] for row in store.select(DESK_UNSUBSCRIBES, {"email": email_norm})}
 
 
 def subscriber_counts(store: Reads) -> Mapping[str, int]:

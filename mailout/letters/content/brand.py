@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from mailout.letters.content.colors import SEEN, readable_on, words_on
 
@@ -20,6 +22,15 @@ class Brand:
     language: str | None = None
     logo_dark: str | None = None
     links: tuple[tuple[str, str], ...] = ()  # (label, address); the logo leads to the first
+
+    def with_own(self, own: Mapping[str, Any], footer: str | None = None) -> Brand:
+        """With what one list has of its own. A logo comes with its dark twin, or without one."""
+        if "logo" in own:
+            own = {"logo_dark": None, **own}
+        known = {
+            name: own[name] for name in ("logo", "logo_dark", "color", "links", "language") if name in own
+        }
+        return replace(self, **known, footer=footer or self.footer)
 
     @property
     def styles(self) -> str:

@@ -1,12 +1,12 @@
-"""What every mail takes from the settings: sender, look, footer, the signed links to unsubscribe."""
+"""What every mail takes from the settings: sender, look, footer, its signed links."""
 
 from __future__ import annotations
 
 from mailout.base.errors import Abort, AbortCode, SettingsError
 from mailout.base.settings import Settings
+from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.footer import Footer
-from mailout.letters.content.tokens import Tokens
 
 
 def from_email_of(settings: Settings) -> str:
@@ -33,7 +33,13 @@ def footer_of(settings: Settings) -> Footer:
             " not set.",
             remedy="Set what is missing in the environment or in .env, then send again.",
         )
-    return Footer(values["ORG_NAME"], values["ORG_ADDRESS"], values["UNSUBSCRIBE_BASE_URL"])
+    return Footer(
+        values["ORG_NAME"],
+        values["ORG_ADDRESS"],
+        values["UNSUBSCRIBE_BASE_URL"],
+        settings.public_url,
+        settings.view_in_browser,
+    )
 
 
 def brand_of(settings: Settings) -> Brand:
@@ -49,3 +55,20 @@ def brand_of(settings: Settings) -> Brand:
 
 def tokens_of(settings: Settings) -> Tokens:
     return Tokens(settings.unsubscribe_keys)
+
+
+def view_links_of(settings: Settings) -> SignedLinks:
+    return SignedLinks(settings.unsubscribe_keys, "view")
+
+
+def view_url(settings: Settings, mailout_id: str | None, variant: str | None) -> str:
+    """Where a mailout is seen in a browser: the same for all its readers. `variant`: a content of its own; a
+    letter that belongs to no mailout (a list's welcome) has nothing else.
+
+    A letter that was rendered while PUBLIC_URL was set is sent without it, too: its link leads nowhere then.
+    """
+    if not settings.public_url:
+        return "#"
+    named = {"mailout": mailout_id, "variant": variant}
+    payload = {key: value for key, value in named.items() if value is not None}
+    return f"{settings.public_url.rstrip('/')}/view/{view_links_of(settings).make(payload)}"

@@ -23,6 +23,8 @@ class FrontMatter:
     test: bool | None = None
     from_name: str | None = None
     list: str | None = None
+    segment: str | None = None
+    public: bool | None = None
     preheader: str = ""
     date: date | None = None
     language: str | None = None
@@ -109,12 +111,12 @@ def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:
             f"{where}: `reply_to` is no address: {node.value!r}.",
             remedy="Write it as `reply_to: office@example.org`.",
         )
-    if key != "test" and not (key == "headline" and is_bool):
+    if key not in ("test", "public") and not (key == "headline" and is_bool):
         return one_line(node.value)
     if not is_bool:
         raise UsageError(
-            f"{where}: `test` is true or false, not {node.value!r}.",
-            remedy="Write `test: true` or leave it out.",
+            f"{where}: `{key}` is true or false, not {node.value!r}.",
+            remedy=f"Write `{key}: true` or leave it out.",
         )
     return str(node.value).lower() in ("true", "yes", "on")
 

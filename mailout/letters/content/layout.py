@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from html import escape, unescape
 
 from css_inline import CSSInliner
@@ -14,14 +15,15 @@ from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import check_content, check_document
 from mailout.letters.content.document import Document, one_line
 from mailout.letters.content.footer import UNSUBSCRIBE, Footer
-from mailout.letters.content.languages import Language, language
+from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.mail_blocks import for_mail, is_right_to_left
-from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, Segments, clean
+from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content, Segments, clean
 from mailout.letters.content.plaintext import screen_width
-from mailout.letters.content.variables import marked_for_html
+from mailout.letters.content.variables import marked_for_html, without_fallback
 
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
+_PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -43,23 +45,36 @@ INLINER = CSSInliner(
 def render(document: Document, footer: Footer, brand: Brand = PLAIN) -> Content:
     """A mailout's content: layout, footer, marks where recipients differ. Aborts if it must not be sent."""
     check_document(document)
+    content = _rendered(document, footer, brand)
+    if VIEW_URL in content.html_segments.names and without_fallback(content):
+        content = _rendered(document, replace(footer, view_in_browser=False), brand)
+    check_content(content)
+    return content
+
+
+def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
     asked = document.language or brand.language
     words = language(asked or document.lang)
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
     why = clean(brand.footer or "").strip()
+    own = footer.reader_links(words if asked else language(FALLBACK))
     head = Head.of(document, words)
     html = framed(
-        document, clean(footer.org_name), brand, head=head, why=why, footer=footer.html(unsubscribe)
+        document,
+        clean(footer.org_name),
+        brand,
+        head=head,
+        why=why,
+        reader_links=own,
+        footer=footer.html(unsubscribe),
     )
-    links = "\n".join(f"{label}: {address}" for label, address in brand.links)
+    parts = (head.text, document.text_body.strip("\n"), _listed(brand.links), why, _listed(own))
     text = TEMPLATES.get_template("layout.txt.j2").render(
-        body="\n\n".join(part for part in (head.text, document.text_body.strip("\n"), links, why) if part),
-        footer=footer.text(unsubscribe),
+        body="\n\n".join(part for part in parts if part), footer=footer.text(unsubscribe)
     )
     content = Content(one_line(document.subject), html, _lines(text))
     if UNSUBSCRIBE_URL not in content.html_segments.names:
         raise AssertionError("The layout lost the link to unsubscribe; its templates must keep marks.")
-    check_content(content)
     return content
 
 
@@ -99,6 +114,7 @@ def framed(
     *,
     head: Head | None = None,
     why: str = "",
+    reader_links: Sequence[tuple[str, str]] = (),
     footer: str = "",
     as_given: bool = False,
 ) -> str:
@@ -130,6 +146,7 @@ def framed(
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
         body=Markup(body),  # noqa: S704 (a Document promises to be safe)
         why=why,
+        reader_links=reader_links,
         footer=Markup(footer),  # noqa: S704 (its values are escaped)
     )
     shown = marked_for_html(_lines(INLINER.inline(html)))
@@ -137,10 +154,20 @@ def framed(
     return shown
 
 
+def _listed(links: Sequence[tuple[str, str]]) -> str:
+    return "\n".join(f"{label}: {address}" for label, address in links)
+
+
 def language_asked_for(content: Content) -> str | None:
     """By the letter or by `LANGUAGE`, when it was rendered; a guess is no wish."""
     found = _ASKED.search(content.html)
     return found[1] if found else None
+
+
+def preheader_in(html: str) -> str:
+    """The line that mail programs show after the subject, of a mail's HTML."""
+    found = _PREHEADER.search(html)
+    return unescape(found[1]).replace("\u200c", "").replace("\u00a0", " ").strip() if found else ""
 
 
 def _unbroken(body: str) -> str:

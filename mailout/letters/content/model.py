@@ -32,6 +32,10 @@ def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
 
 
 UNSUBSCRIBE_URL = "unsubscribe_url"
+PREFERENCES_URL = "preferences_url"
+"""Marks of links that differ between recipients."""
+VIEW_URL = "view_url"
+"""The mark of the letter's page on the web: one for all its readers, known when it is sent."""
 
 
 @dataclass(frozen=True)

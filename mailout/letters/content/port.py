@@ -29,8 +29,10 @@ class SourceMailout:
     document: Document
     is_test: bool = False
     list_key: str | None = None
+    segment: str | None = None  # a filter by name: only these people of its list
     from_name: str | None = None
     reply_to: str | None = None
+    public: bool | None = None  # in the archive on the web; None: as its list says
     already_sent: bool = False  # its source says so (a Notion page with `sent_at`)
     read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
 

@@ -15,7 +15,7 @@ from html import escape
 from urllib.parse import quote, unquote
 
 from mailout.letters.content.document import one_line
-from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content, clean, mark
+from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content, Segments, clean, mark
 
 _NAME = r"[^\W\d_][\w .\-]{0,63}"
 _WRITTEN = re.compile(rf"\\\{{\{{|\{{\{{[ \t]*({_NAME}?)[ \t]*(?:\|([^{{}}\n]*))?\}}\}}")
@@ -172,6 +172,11 @@ def required_of(variables: Iterable[Variable]) -> tuple[str, ...]:
     return attributes_of(one for one in variables if one.fallback is None)
 
 
+def without_fallback(content: Content) -> tuple[str, ...]:
+    """What a reader without a name would miss: with one of these the letter has no page on the web."""
+    return tuple(dict.fromkeys(one.written for one in variables_of(content) if one.fallback is None))
+
+
 def filled(variables: Iterable[Variable], values: Mapping[str, object]) -> dict[str, str]:
     """By mark, for one recipient. One without a value or a fallback is not in it: that mail is refused."""
     put = {}
@@ -181,6 +186,13 @@ def filled(variables: Iterable[Variable], values: Mapping[str, object]) -> dict[
         if value is not None:
             put[variable.key] = _escaped(value, variable.place)
     return put
+
+
+def by_fallback(text: str) -> str:
+    """A subject as somebody reads it who is nobody in particular."""
+    names = Segments.of(text).names
+    found = [one for one in map(Variable.of_key, names) if one is not None]
+    return Segments.of(text).fill(dict.fromkeys(names, "") | filled(found, {}))
 
 
 def placeholders(variables: Iterable[Variable]) -> dict[str, str]:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mailout.outbox.delivery.concurrency import UNLIMITED_BULK_RATE
+
+TRIPS_SHARE = 0.1
+"""Of the time, at most so much is spent on the way to the store and back."""
+LARGER_STEPS = 10
+"""A step is at most so many times as large for that."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
@@ -38,18 +45,27 @@ def batch_size(
     held: int,
     lead: float,
     round_trip: float,
+    empty_trip: float,
     tolerance: float,
-    left: float = math.inf,
+    remaining: float = math.inf,
 ) -> BatchSize:
-    """`rate` 0: no limit. `lead` is how far ahead slots begin, `tolerance` how late one may be used.
+    """`rate` 0: no limit. `lead` is how far ahead slots begin, `tolerance` how late one may be used;
+    `round_trip` is of a step, `empty_trip` of asking for nothing.
 
-    `left` is the time until the run's end: slots after it would be withdrawn, and lost to whoever sends next.
+    `remaining`: seconds until the run's end. Slots after it would be withdrawn and lost to the next sender.
     """
     if rate and work.reach < rate:
         return _slow_calls(work, rate, batch, held, lead, tolerance)
-    second = min(rate * min(1.0, left) if rate else math.inf, work.reach)
+    batch = _step_size(batch, rate, empty_trip)
+    second = min(rate * min(1.0, remaining) if rate else math.inf, work.reach)
     low = math.ceil(rate * (2 * round_trip + lead)) if rate else max(batch // 2, work.group)
     return BatchSize(_whole(min(batch, second - held), work.group), max(1, low))
+
+
+def _step_size(batch: int, rate: float, empty_trip: float) -> int:
+    """Larger where the store is far away: a step for each 50 would spend its time on the way."""
+    needed = math.ceil((rate or UNLIMITED_BULK_RATE) * empty_trip / TRIPS_SHARE)
+    return max(batch, min(LARGER_STEPS * batch, needed))
 
 
 def _slow_calls(

@@ -22,7 +22,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedCall:
     """Mails that are put together, and the messages they are of."""
 
     mails: Sequence[Mail]
@@ -36,11 +36,11 @@ class Work(Protocol):
         """In flight at once, for now: at least one."""
         ...
 
-    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
-        """Put the mails together; None: nothing of them is left to be sent."""
+    def prepare(self, rows: Sequence[Claimed]) -> PreparedCall | None:
+        """Put the mails together; None: none of them is to be sent."""
         ...
 
-    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+    def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None] | None:
         """In turn, one at a time. The call to make; None: this slot cannot be used any more."""
         ...
 

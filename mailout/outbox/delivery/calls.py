@@ -1,4 +1,4 @@
-"""One transport call: wait for the slot, see that it may still leave, journal, call, keep the result."""
+"""One transport call: wait for the slot, check that it may still start, journal, call, keep the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
 from mailout.outbox.delivery import error_codes
-from mailout.outbox.delivery.call_pool import Prepared
+from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import CallTime
 from mailout.outbox.delivery.pacing import tolerated_lateness
@@ -27,12 +27,12 @@ from mailout.outbox.delivery.retry import decide
 from mailout.outbox.delivery.starts import Start, Starts
 from mailout.outbox.delivery.throttling import Throttling
 
-AHEAD = 0.001
+JOURNAL_AHEAD_SECONDS = 0.001
 """A call is journaled so many seconds before its slot: in the slot itself, waking up and writing would take a
 tenth of a millisecond, and at fifty a second that adds up until a slot is lost."""
-RESOLUTION = 1e-9
+CLOCK_RESOLUTION_SECONDS = 1e-9
 """Of the clocks: less is no time to wait."""
-MOST_UNVERIFIED = 3
+MOST_UNVERIFIED_IN_A_ROW = 3
 """Recipients of a mailout that may be refused in a row as not verified: more would fail the same way."""
 _FAILURES = (OutcomeKind.TRANSIENT, OutcomeKind.UNKNOWN)
 
@@ -115,11 +115,11 @@ class Caller:
     def calls_allowed(self) -> int:
         return self.in_flight.allowed
 
-    def prepare(self, rows: Sequence[Claimed]) -> Prepared | None:
+    def prepare(self, rows: Sequence[Claimed]) -> PreparedCall | None:
         mails, good = self._composed(rows)
-        return Prepared(mails, good) if mails else None
+        return PreparedCall(mails, good) if mails else None
 
-    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+    def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None] | None:
         """Just before its slot, not too late for it, and surely within the lease."""
         size = len(prepared.rows)
         now = self._clock.monotonic()
@@ -128,8 +128,9 @@ class Caller:
             earliest = max(start, self._starts.earliest(size, now))
             if earliest - start > self.tolerance:
                 return None
-            while earliest - AHEAD - now > RESOLUTION:  # the call before may still leave later than planned
-                self._clock.sleep(earliest - AHEAD - now)
+            # The call before may still start later than planned.
+            while earliest - JOURNAL_AHEAD_SECONDS - now > CLOCK_RESOLUTION_SECONDS:
+                self._clock.sleep(earliest - JOURNAL_AHEAD_SECONDS - now)
                 now = self._clock.monotonic()
                 earliest = max(start, self._starts.earliest(size, now))
         if self.must_end or earliest >= self.lease_until - self._timing.call_limit - self._timing.margin:
@@ -137,20 +138,20 @@ class Caller:
         begun = self._starts.add(size, earliest)
         return lambda: self._call(prepared, begun)
 
-    def _call(self, prepared: Prepared, start: Start) -> None:
+    def _call(self, prepared: PreparedCall, start: Start) -> None:
         journal = self.journal
         if journal is not None:
             try:
                 journal.call([row.attempt for row in prepared.rows])
             except HomeUnwritable as error:
-                start.leaves(self._clock.monotonic())  # it never will; those behind it must not wait for it
+                start.began(self._clock.monotonic())  # it never will; those behind it must not wait for it
                 with self._lock:
                     self.unwritable = self.unwritable or error
                     self._withdrawn.extend(row.attempt for row in prepared.rows)
                 return
         self._clock.sleep(start.at - self._clock.monotonic())
         began = self._clock.monotonic()
-        start.leaves(began)
+        start.began(began)
         outcomes = self._transport.send(prepared.mails)
         self._keep(prepared.rows, outcomes, self._clock.monotonic() - began, journal)
 
@@ -207,12 +208,12 @@ class Caller:
             kind=OutcomeKind.STOP,
             code=error_codes.SANDBOX.code,
             category=error_codes.SANDBOX.category,
-            message=f"{MOST_UNVERIFIED} recipients in a row are not verified:"
+            message=f"{MOST_UNVERIFIED_IN_A_ROW} recipients in a row are not verified:"
             " the account is still in the sandbox.",
         )
-        if self._unverified >= MOST_UNVERIFIED:
+        if self._unverified >= MOST_UNVERIFIED_IN_A_ROW:
             self.refused = self.refused or sandbox
-        return sandbox if self._unverified > MOST_UNVERIFIED else outcome
+        return sandbox if self._unverified > MOST_UNVERIFIED_IN_A_ROW else outcome
 
     def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
         if outcome.kind is not OutcomeKind.THROTTLED:

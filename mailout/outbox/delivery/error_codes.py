@@ -23,7 +23,7 @@ class Row:
     kind: OutcomeKind
     category: str
     code: str
-    remedy: str = ""  # one sentence for whoever has to act
+    remedy: str = ""  # one sentence for the person who has to act
 
 
 ANSWERS: dict[str, Row] = {}

@@ -21,7 +21,7 @@ from mailout.outbox.delivery.port import Mail
 
 CRLF = b"\r\n"
 SOFT_BREAK = b"=\r\n"
-LINE = 76
+LINE_CHARS = 76
 _NEVER_IN_BRACKETS = re.compile(r"[\s<>\x00-\x1f\x7f]")
 """What an address or a link may not hold between `<` and `>`: it could end there and begin a header."""
 
@@ -106,7 +106,7 @@ def quoted_printable(text: str) -> bytes:
     encoded = CRLF.join(
         b2a_qp(line.encode(), istext=False).replace(b"=\n", SOFT_BREAK) for line in text.split("\n")
     )
-    if len(encoded) - encoded.rfind(b"\n") - 1 < LINE:
+    if len(encoded) - encoded.rfind(b"\n") - 1 < LINE_CHARS:
         return encoded
     end = -3 if encoded[-3:-2] == b"=" else -1  # `=20` is not to be torn apart
     return encoded[:end] + SOFT_BREAK + encoded[end:]
@@ -134,7 +134,7 @@ def unstructured(text: str, column: int) -> str:
     text = one_line(text)
     if text.isascii() and "=?" not in text:
         folded = _folded(text, column)
-        if all(len(line) <= LINE for line in f"{' ' * column}{folded}".split("\r\n")):
+        if all(len(line) <= LINE_CHARS for line in f"{' ' * column}{folded}".split("\r\n")):
             return folded
     return _encoded_words(text, column)
 
@@ -146,7 +146,7 @@ def _subject(text: str) -> bytes:
 def display_name(name: str) -> str:
     """Of a sender: bare, quoted, or in encoded words."""
     name = one_line(name)
-    if not name.isascii() or "=?" in name or len(name) > LINE - 10:
+    if not name.isascii() or "=?" in name or len(name) > LINE_CHARS - 10:
         return _encoded_words(name, len("Reply-To: "))
     if re.fullmatch(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]*", name):
         return name
@@ -158,7 +158,7 @@ def _folded(text: str, column: int) -> str:
     """Broken before single spaces, so that unfolding gives the same text."""
     lines, line = [], ""
     for word in re.split(r"(?<=\S) (?=\S)", text):
-        if line and column + len(line) + 1 + len(word) > LINE:
+        if line and column + len(line) + 1 + len(word) > LINE_CHARS:
             lines.append(line)
             line, column = word, 1
         else:
@@ -169,7 +169,7 @@ def _folded(text: str, column: int) -> str:
 def _encoded_words(text: str, column: int) -> str:
     """RFC 2047: base64, whole characters in each word, one word a line."""
     words, chunk = [], b""
-    room = (LINE - column - len("=?utf-8?b??=")) // 4 * 3
+    room = (LINE_CHARS - column - len("=?utf-8?b??=")) // 4 * 3
     for character in text:
         encoded = character.encode()
         if len(chunk) + len(encoded) > room:
@@ -189,7 +189,7 @@ def _sender(name: str, email: str, reply_to: str | None) -> bytes:
         value = address
     else:
         line = len("From: ") + len(shown.rpartition("\r\n")[2]) + 1 + len(address)
-        value = f"{shown} {address}" if line <= LINE else f"{shown}\r\n {address}"
+        value = f"{shown} {address}" if line <= LINE_CHARS else f"{shown}\r\n {address}"
     reply = header("Reply-To", f"<{_address(reply_to)}>") if reply_to else b""
     return header("From", value) + reply
 
@@ -205,10 +205,10 @@ def _tags(tags: Mapping[str, str]) -> bytes:
 
 
 def _leave(mail: Mail) -> bytes:
-    """RFC 8058 and RFC 2919. A transactional mail has nothing to leave."""
+    """RFC 8058 and RFC 2919. A transactional mail has nothing to unsubscribe from."""
     if mail.unsubscribe_url is None:
         return b""
-    mailbox = mail.unsubscribe_mailbox and leave_by_mail(mail.unsubscribe_mailbox)
+    mailbox = mail.unsubscribe_mailbox and unsubscribe_by_mail(mail.unsubscribe_mailbox)
     ways = [_NEVER_IN_BRACKETS.sub("", way) for way in (mail.unsubscribe_url, mailbox) if way]
     return (
         (header("List-Id", _list_id(mail.list_name, mail.list_id)) if mail.list_id else b"")
@@ -223,7 +223,7 @@ def _list_id(name: str, id: str) -> str:
     return f"{shown}\r\n <{safe}>" if shown else f"<{safe}>"
 
 
-def leave_by_mail(mailbox: str) -> str:
+def unsubscribe_by_mail(mailbox: str) -> str:
     return f"mailto:{quote(mailbox, safe='@')}?subject=unsubscribe"
 
 

@@ -69,7 +69,7 @@ class CallTime:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """How a run ended, for whoever decides what happens next."""
+    """How a run ended: from this follows what happens next."""
 
     ended: Ended
     ledger: Ledger | None

@@ -9,7 +9,7 @@ from mailout.base.errors import NotFound
 from mailout.base.select import SELECT_LIMIT, Reads, View, among, every, first
 from mailout.outbox.delivery.port import Message, MessageEvent, MessageOutcome, SenderSession, SingleMessage
 from mailout.outbox.delivery.protocol import Attempt
-from mailout.outbox.delivery.states import State
+from mailout.outbox.delivery.states import WAITING, State
 
 MESSAGES_A_PAGE = 1000
 FEW = frozenset({State.FAILED, State.VALIDATION_FAILED, State.UNKNOWN})
@@ -114,6 +114,14 @@ def single_mail(store: Reads, company: str, id: str) -> SingleMessage | None:
     return first(store, SINGLE_MAILS, {"id": id, "company_id": company})
 
 
+SINGLE_MAIL_STATES: Mapping[str, Sequence[State]] = {
+    "failed": (State.FAILED, State.VALIDATION_FAILED),
+    "unknown": (State.UNKNOWN,),
+    "pending": WAITING,
+}
+"""What a person asks for, and the states that it means."""
+
+
 def single_mails(
     store: Reads, states: Sequence[State], company: str | None = None, limit: int = SELECT_LIMIT
 ) -> Sequence[SingleMessage]:
@@ -168,7 +176,7 @@ def minute_key(moment: float) -> str:
 
 
 def quota(store: Reads, scope: str) -> int | None:
-    """The effective quota: what was left then, less what was begun here since."""
+    """The effective quota: what the provider had available, less what was begun here since."""
     known = first(store, QUOTAS, {"scope": scope})
     return known["available"] if known else None
 

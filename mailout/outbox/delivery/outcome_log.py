@@ -20,10 +20,10 @@ LEVELS = {
 }
 """The others (sent) have their line at DEBUG: a million of them hide all else."""
 
-ENOUGH = 100
+SAME_LINES_A_RUN = 100
 """Lines about the same, a run: the rest of them at DEBUG. The report and the CSV have them all."""
 
-REMEMBERED = 10_000
+PROVIDER_IDS_KEPT = 10_000
 """The provider's last ids, to notice one that comes twice: something between us and it repeats answers."""
 
 
@@ -51,7 +51,7 @@ class OutcomeLog:
                 extra={"outboxId": claimed.attempt.id},
             )
         self._provider_ids[provider_message_id] = None
-        if len(self._provider_ids) > REMEMBERED:
+        if len(self._provider_ids) > PROVIDER_IDS_KEPT:
             del self._provider_ids[next(iter(self._provider_ids))]
 
     def _say(self, claimed: Claimed, result: Result) -> None:
@@ -59,9 +59,9 @@ class OutcomeLog:
         if level > logging.DEBUG:
             kind = (result.state, result.code)
             self._said[kind] += 1
-            if self._said[kind] == ENOUGH + 1:
-                log.info("more than %d messages are %s; the rest at DEBUG", ENOUGH, _what(result))
-            if self._said[kind] > ENOUGH:
+            if self._said[kind] == SAME_LINES_A_RUN + 1:
+                log.info("more than %d messages are %s; the rest at DEBUG", SAME_LINES_A_RUN, _what(result))
+            if self._said[kind] > SAME_LINES_A_RUN:
                 level = logging.DEBUG
         log.log(
             level,

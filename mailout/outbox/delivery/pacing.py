@@ -1,4 +1,4 @@
-"""The pacer: slots on the store's clock, reserved by whoever sends. The first of three brakes (seconds)."""
+"""The pacer: slots on the store's clock, reserved by each sender. The first of three brakes (seconds)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mailout.outbox.delivery.protocol import RECOVERY, Pace
+from mailout.outbox.delivery.protocol import PACE_RECOVERY_A_SECOND, Pace
 
 BULK_LIMIT = 50
 
@@ -19,7 +19,7 @@ class PaceState:
     factor: float = 1.0  # 1 = the full rate; less after the provider throttled
     factor_at: float = 0.0  # when it last throttled; the pace has been recovering since
 
-    def factor_now(self, now: float, recovery: float = RECOVERY) -> float:
+    def factor_now(self, now: float, recovery: float = PACE_RECOVERY_A_SECOND) -> float:
         return min(1.0, self.factor + max(0.0, now - self.factor_at) * recovery)
 
 

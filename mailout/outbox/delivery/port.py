@@ -40,11 +40,11 @@ class Allowance:
 
     available: int | None  # messages; None: no limit
     max_rate: float | None  # messages a second; None: no limit
-    refused: Outcome | None = None  # nothing may leave, and why
-    most: int | None = None  # messages in 24 hours, of which `available` are left
+    refused: Outcome | None = None  # nothing may be sent, and why
+    most: int | None = None  # messages in 24 hours, of which `available` remain
 
 
-QUOTA_OVERLAP = 300.0
+QUOTA_OVERLAP_SECONDS = 300.0
 """Attempts begun so long before the provider was asked may be missing from its answer: count them too."""
 REHEARSING = "folder"
 """The name of the transport by which nothing reaches anybody: what it sends is a rehearsal."""
@@ -52,7 +52,7 @@ REHEARSING = "folder"
 
 @dataclass(frozen=True, slots=True)
 class DeadJournal:
-    """The journal of a session whose process is gone."""
+    """The journal of a session whose process has ended."""
 
     session: str
     called: frozenset[Attempt] = frozenset()
@@ -156,7 +156,7 @@ class Outbox(Reads, Protocol):
     def settle(
         self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
     ) -> int:
-        """A person's word on UNKNOWN messages (all, or these): SENT, FAILED or PENDING.
+        """What a person decided about UNKNOWN messages (all, or these): SENT, FAILED or PENDING.
 
         Without a mailout: on these single mails.
         """
@@ -180,7 +180,7 @@ class Outbox(Reads, Protocol):
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
-        """What the provider had left when it was asked, of how many; None: unlimited."""
+        """What the provider had available when it was asked, of how many; None: unlimited."""
         ...
 
 
@@ -217,8 +217,8 @@ class Journal(Protocol):
         """Everything in it is recorded in the store."""
         ...
 
-    def leave(self) -> None:
-        """Nothing more is written; whoever begins next learns from it, as if this process had died."""
+    def abandon(self) -> None:
+        """Nothing more is written; the next sender learns from it, as if this process had died."""
         ...
 
 

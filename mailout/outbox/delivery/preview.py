@@ -31,6 +31,7 @@ def write_preview(
     unsubscribe_url: str | None = None,
     unsubscribe_mailbox: str | None = None,
     list_key: str | None = None,
+    called: str | None = None,
     org_name: str = "",
     date: float = 0.0,
     refusals: Sequence[Problem] = (),
@@ -41,7 +42,7 @@ def write_preview(
         *(attempt, None, to, from_email, from_name, reply_to, content, values, unsubscribe_url),
         unsubscribe_mailbox=unsubscribe_mailbox,
         list_id=list_id(list_key, from_email),
-        list_name=list_name(list_key, org_name),
+        list_name=list_name(list_key, org_name, called),
     )
     message = Envelope(content).splice(mail, date)
     problems = [asdict(problem) for problem in findings(document, content)]

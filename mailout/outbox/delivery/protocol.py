@@ -82,7 +82,7 @@ BULK_SLACK = 1.008
 """Of calls with many messages: one that arrives 5 ms late must not fill the second after it too much."""
 UNLIMITED_RATE = 1000.0
 """What a rate of 0 (no limit) counts as once a provider throttles: its factor needs something to act on."""
-RECOVERY = 0.05 / 60  # of the full rate, a second
+PACE_RECOVERY_A_SECOND = 0.05 / 60  # of the full rate, a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class Pace:
     throttled: bool = False  # the provider asked for less: slow down
     slack: float = SLACK
     unlimited_rate: float = UNLIMITED_RATE
-    recovery: float = RECOVERY
-    slower: float = 0.7  # a throttle multiplies the rate by so much,
-    slowest: float = 0.05  # down to this part of the full one
-    yields: float = 1.0  # seconds that a mailout leaves the pace to single mails before it asks again
+    recovery: float = PACE_RECOVERY_A_SECOND
+    slower: float = 0.7  # a throttle multiplies the rate by so much
+    slowest: float = 0.05  # the smallest part of the full rate that throttles lead to
+    yields: float = 1.0  # seconds that a mailout gives the pace to single mails before it asks again
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Step:
     lease: float
     pace: Pace
     results: Sequence[Result] = ()
-    withdraw: Sequence[Attempt] = ()  # calls that surely never left
+    withdraw: Sequence[Attempt] = ()  # calls that were surely never made
     want: int = 0
     cursor: int = 0
     buckets: Sequence[Bucket] = ()
@@ -122,14 +122,14 @@ class Step:
 
 
 TRIED_ONCE = "tried_once"
-"""Among a message's variables: whoever handed it in tries again, and counts the attempts."""
+"""Among a message's variables: the program that handed it in tries again, and counts the attempts."""
 TAGGED_WITH = "tagged_with"
 """The names of those variables that travel with the mail as tags, and through the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A message that this session has begun, and when it may leave."""
+    """A message that this session has begun, and when its call may start."""
 
     attempt: Attempt
     seq: int
@@ -141,10 +141,11 @@ class Claimed:
     from_name: str | None
     variables: Mapping[str, str]
     slot: float | None  # on the store's clock; None: at once
-    request_id: str | None = None  # of a single mail: which request asked for it,
-    category: str | None = None  # why,
-    reply_to: str | None = None  # and what its sender wants in its header
+    request_id: str | None = None  # of a single mail: the request that asked for it
+    category: str | None = None  # of a single mail: transactional or marketing
+    reply_to: str | None = None  # of a single mail, as its sender wants it
     headers: Mapping[str, str] | None = None
+    list_key: str | None = None  # which list it is for
 
     @property
     def is_tried_once(self) -> bool:
@@ -175,12 +176,12 @@ class Ledger:
 
     @property
     def done(self) -> int:
-        """How many neither wait nor are in the air."""
+        """How many neither wait nor are being sent."""
         return self.recipients - self.pending - self.in_flight
 
     @property
     def settled(self) -> bool:
-        """Nothing waits and nothing is in the air."""
+        """Nothing waits and nothing is being sent."""
         return self.pending + self.in_flight == 0
 
 
@@ -204,12 +205,12 @@ class StepReply:
     halt: Halt | None = None
     rows: Sequence[Claimed] = ()
     recovered: Sequence[Attempt] = ()
-    limited: str | None = None  # what left no room: "hour", "day" or "quota"
+    limited: str | None = None  # the limit that is used up: "hour", "day" or "quota"
     next_slot_at: float | None = None  # the pacer has none before; ask again shortly before it
     next_due_at: float | None = None  # when nothing was granted: when the next waiting message is due
     ledger: Ledger | None = None
-    suppressed: int = 0  # those that were due and had left, and
-    refused: int = 0  # those whose recipient is not there: they were passed over
+    suppressed: int = 0  # were due, and their recipient had unsubscribed
+    refused: int = 0  # were due, and their recipient is not there
     missing: Sequence[str] = ()  # messages with a result and without a row: each is a dead letter now
 
 

@@ -6,12 +6,12 @@ import logging
 from dataclasses import dataclass, field
 
 from mailout.base.clock import Clock
-from mailout.base.errors import MailoutError
+from mailout.base.errors import MailoutError, ProviderUnreachable
 from mailout.outbox.delivery.port import Allowance, Outbox, Transport
 
 log = logging.getLogger("mailout.delivery")
 
-ASK_EVERY = 180.0
+ASK_PROVIDER_SECONDS = 180.0
 
 
 @dataclass(repr=False)
@@ -24,23 +24,26 @@ class ProviderLimits:
     _allowance: Allowance | None = field(default=None, init=False)
     _asked_at: float | None = field(default=None, init=False)
 
-    def ask(self) -> Allowance | None:
-        """Without an answer the last one holds."""
+    def ask(self, *, must_reach: bool = False) -> Allowance | None:
+        """Without an answer the last one holds. `must_reach`: without a connection it raises."""
         now = self.clock.monotonic()
-        if self._asked_at is None or now - self._asked_at >= ASK_EVERY:
-            asked_at = self.store.now()  # before the question: what leaves meanwhile must not be lost
+        if self._asked_at is None or now - self._asked_at >= ASK_PROVIDER_SECONDS:
+            asked_at = self.store.now()  # before the question: what is sent meanwhile must count
             try:
                 self._allowance = self.transport.allowance()
             except MailoutError as error:
-                log.warning("the provider does not tell its quota: %s", error)
+                if must_reach and isinstance(error, ProviderUnreachable):
+                    raise
+                if not must_reach:  # else it is asked again, and said then
+                    log.warning("the provider does not tell its quota: %s", error)
             else:
                 self._asked_at = now
                 if self._allowance is not None:
-                    left, most = self._allowance.available, self._allowance.most
-                    self.store.set_quota(self.transport.scope, left, asked_at, most=most)
+                    available, most = self._allowance.available, self._allowance.most
+                    self.store.set_quota(self.transport.scope, available, asked_at, most=most)
         return self._allowance
 
     def rate(self, own: float) -> float:
-        """Messages a second that may leave, by our own setting and the last answer; 0: no limit."""
+        """Messages a second that may be sent, by our own setting and the last answer; 0: no limit."""
         rates = [own, (self._allowance.max_rate if self._allowance else None) or 0.0]
         return min((rate for rate in rates if rate), default=0.0)

@@ -12,20 +12,23 @@ from mailout.outbox.delivery.states import State
 
 log = logging.getLogger("mailout.recovery")
 
-FAR = 1_000_000
+RECOVERY_STEP = 1_000_000
 """A recovering step is so far ahead that no late copy of the dead session's own can follow it."""
 
 
 def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool = False) -> int:
-    """Give up who is lost: first by the journals of this machine, which know what was never called. How many
-    became unknown without one. `check_closed`: those that ended properly are held against the store, too."""
+    """Give up dead senders, first by the journals of this machine, which know what was never called.
+
+    The answer: how many messages became unknown without a journal. `check_closed`: journals that ended
+    properly are compared with the store, too.
+    """
     with journals.dead() as dead:
-        left = [journal for journal in dead if journal.closed_at_step is None]
-        for journal in dead if check_closed else left:
+        unfinished = [journal for journal in dead if journal.closed_at_step is None]
+        for journal in dead if check_closed else unfinished:
             _check_known(store, journal)
-        for journal in left:
+        for journal in unfinished:
             _clear(store, journal)
-            journals.forget(journal.session, FAR)
+            journals.forget(journal.session, RECOVERY_STEP)
     lost = store.reap(grace)
     if lost:
         log.warning("%d messages are unknown: their sender disappeared from another machine", lost)
@@ -65,7 +68,7 @@ def _clear(store: Outbox, journal: DeadJournal) -> None:
     store.step(
         Step(
             session=journal.session,
-            n=FAR,
+            n=RECOVERY_STEP,
             lease=0.0,
             pace=Pace(scope="", rate=0),
             results=results,

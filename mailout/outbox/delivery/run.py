@@ -1,4 +1,4 @@
-"""One run of a sender: the loop of steps, until there is nothing left or something ends it."""
+"""One run of a sender: the loop of steps, until everything is sent or something ends it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mailout.outbox.delivery.call_pool import CallPool
 from mailout.outbox.delivery.calls import Caller
 from mailout.outbox.delivery.options import CallTime, Ended, RunReport, SenderOptions
 from mailout.outbox.delivery.protocol import Halt, StepReply
-from mailout.outbox.delivery.session import HORIZON, LEAD, Session
+from mailout.outbox.delivery.session import SLOT_HORIZON_SECONDS, SLOT_LEAD_SECONDS, Session
 from mailout.outbox.delivery.store_retry import pause, pause_after
 
 log = logging.getLogger("mailout.sender")
@@ -79,7 +79,7 @@ class Run:
         if self.stop.is_set():
             return RunReport(Ended.STOPPED, self.session.ledger)
         if reply is None:
-            return None  # away: a time slice that ended now would end in waiting, too
+            return None  # no answer: a time slice that ended now would only wait elsewhere
         if self.deadline is not None and self.clock.monotonic() >= self.deadline:
             return RunReport(Ended.DEADLINE, self.session.ledger)
         if reply.halt is not None:
@@ -98,7 +98,7 @@ class Run:
         return self._asked and passed and reply.next_slot_at is None and not self.session.has_withdrawals
 
     def _others_may_give_back(self, reply: StepReply) -> bool:
-        """Other senders of this mailout have attempts in hand: a withdrawn one makes room again."""
+        """Other senders of this mailout have attempts begun: a withdrawn one makes room again."""
         return reply.ledger is not None and reply.ledger.in_flight > 0
 
     # ── waiting ──
@@ -129,29 +129,29 @@ class Run:
         until = self.clock.monotonic() + longest
         self._pause(min(first, IDLE_SECONDS))
         while not self.stop.is_set() and not self.session.has_work():
-            left = until - self.clock.monotonic()
-            if left <= 0:
+            remaining = until - self.clock.monotonic()
+            if remaining <= 0:
                 return
-            self._pause(min(IDLE_SECONDS, left))
+            self._pause(min(IDLE_SECONDS, remaining))
 
     def _wait_for_store(self) -> None:
-        """Calls in hand go on meanwhile; their results are kept until it is back."""
+        """Running calls go on meanwhile; their results are kept until it answers."""
         until = self.clock.monotonic() + pause_after(self.session.outages)
         self.pool.wait(0, until - self.clock.monotonic())
         self._pause(until - self.clock.monotonic())
 
     def _let_calls_run(self, seconds: float) -> None:
         until = self.clock.monotonic() + seconds
-        while (left := until - self.clock.monotonic()) > 0 and not self.stop.is_set():
+        while (remaining := until - self.clock.monotonic()) > 0 and not self.stop.is_set():
             if held := self.pool.held():
-                self.pool.wait(held - 1, left)
+                self.pool.wait(held - 1, remaining)
             else:
-                self._pause(left)
+                self._pause(remaining)
 
     def _until_slot(self, reply: StepReply | None) -> float:
         if reply is None or reply.next_slot_at is None:
             return math.inf
-        return max(0.001, reply.next_slot_at - reply.now - HORIZON / 2)
+        return max(0.001, reply.next_slot_at - reply.now - SLOT_HORIZON_SECONDS / 2)
 
     def _until_due(self, reply: StepReply | None) -> float:
         """Nothing is in our hands: how long until something can be."""
@@ -189,9 +189,9 @@ class Run:
     # ── the end ──
 
     def _finish(self, report: RunReport, *, in_haste: bool = False) -> RunReport:
-        """Calls in hand end, the rest is withdrawn, one last step tells all of it.
+        """Running calls end, the rest is withdrawn, one last step reports all of it.
 
-        It waits for a store that is away, unless somebody waits for us to end: the journal knows it, too.
+        It waits for a store that does not answer, unless it was asked to end: the journal knows it, too.
         """
         self.session.release_unstarted()
         self.pool.join(self.options.timing.call_limit + self.options.timing.margin)
@@ -226,10 +226,10 @@ class Run:
             self._finish(RunReport(Ended.STOPPED, self.session.ledger), in_haste=True)
         except HomeUnwritable as error:  # most often the one that ended it, which is shown
             log.info("the session could not be closed (%s); its journal stays for the next start", error)
-            self.session.leave_journal()
+            self.session.abandon_journal()
         except Exception as error:  # noqa: BLE001 (the first error is the one to tell)
             log.warning("the session could not be closed (%s); its journal stays for the next start", error)
-            self.session.leave_journal()
+            self.session.abandon_journal()
 
     # ── how much ──
 
@@ -240,10 +240,11 @@ class Run:
             rate=options.rate,
             batch=options.batch_size,
             held=self.pool.held(),
-            lead=LEAD + self.session.round_trip,
+            lead=SLOT_LEAD_SECONDS + self.session.round_trip,
             round_trip=self.session.round_trip,
+            empty_trip=self.session.empty_trip,
             tolerance=self.caller.tolerance,
-            left=math.inf if self.deadline is None else self.deadline - self.clock.monotonic(),
+            remaining=math.inf if self.deadline is None else self.deadline - self.clock.monotonic(),
         )
 
     def _want(self) -> int:

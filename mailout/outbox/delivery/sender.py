@@ -41,13 +41,13 @@ class Sender:
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
 
     def stop(self) -> None:
-        """Finish what is in hand, write it down, release the rest. Safe in a signal handler."""
+        """Finish running calls, write down their results, release the rest. Safe in a signal handler."""
         self._stop.set()
 
     def run(
         self, mailout_id: str | None, *, deadline: float | None = None, until_idle: bool = False
     ) -> RunReport:
-        """Send until there is nothing left, or something ends it. `deadline` is on the monotonic clock.
+        """Send until everything is sent, or something ends it. `deadline` is on the monotonic clock.
 
         Single mails have no end: `until_idle` ends when none is due.
         """

@@ -29,8 +29,8 @@ from mailout.outbox.delivery.store_retry import pause, pause_after
 
 log = logging.getLogger("mailout.sender")
 
-LEAD = 0.05
-HORIZON = 1.0
+SLOT_LEAD_SECONDS = 0.05
+SLOT_HORIZON_SECONDS = 1.0
 CURSOR_SECONDS = 30.0
 """The cursor spares the store from walking over what is done; now and then it starts again from 0."""
 
@@ -54,7 +54,8 @@ class Session:
     ledger: Ledger | None = field(default=None, init=False)
     outages: int = field(default=0, init=False)  # steps in a row that the store did not answer
     last_good: float = field(default=0.0, init=False)  # when the last answered step was asked
-    round_trip: float = field(default=0.0, init=False)
+    round_trip: float = field(default=0.0, init=False)  # of a step
+    empty_trip: float = field(default=0.0, init=False)  # of a call that asks for nothing
 
     def __post_init__(self) -> None:
         self._id = ""
@@ -76,7 +77,7 @@ class Session:
             except StoreUnavailable as error:
                 if self.stop.is_set() or isinstance(error, HomeUnwritable):
                     raise
-                self._away(error)
+                self._unanswered(error)
                 pause(self.clock, self.stop, pause_after(self.outages))
             else:
                 return self._back()
@@ -112,13 +113,18 @@ class Session:
 
     def _compare_clocks(self) -> None:
         """Slots are on the store's clock; a step's answer alone, with its commit, would place them late."""
+        trips = []
         for _ in range(3):
+            asked_at = self.clock.monotonic()
             moment = self.store.now()
-            self._offsets.append(self.clock.monotonic() - moment)
+            received = self.clock.monotonic()
+            self._offsets.append(received - moment)
+            trips.append(received - asked_at)
+        self.empty_trip = min(trips)
 
     def _reopen(self) -> None:
-        """Fenced: somebody gave us up. End calls in hand, keep their results, begin as a new session."""
-        log.warning("the session was given up (this process was away too long); a new one begins")
+        """Fenced: this session was given up. Finish running calls, keep their results, open a new session."""
+        log.warning("the session was given up (this process did not run for too long); a new one begins")
         self.release_unstarted()
         self.pool.join(self.options.timing.call_limit + self.options.timing.margin)
         self.release_unstarted()  # what lost its slot meanwhile
@@ -131,10 +137,10 @@ class Session:
         if self._journal is not None:
             self._journal.close(self._n)
 
-    def leave_journal(self) -> None:
-        """It knows more than the store: whoever begins next learns from it."""
+    def abandon_journal(self) -> None:
+        """It knows more than the store: the next sender learns from it."""
         if self._journal is not None:
-            self._journal.leave()
+            self._journal.abandon()
 
     def release_unstarted(self) -> None:
         self._withdraw.extend(row.attempt for row in self.pool.take_back())
@@ -151,7 +157,7 @@ class Session:
     # ── one step ──
 
     def step(self, want: int, *, close: bool = False, fenced_is_fine: bool = False) -> StepReply | None:
-        """One round trip. None: the store is away, and nothing of this step may be used."""
+        """One round trip. None: the store does not answer, and nothing of this step may be used."""
         self.pool.look()
         self._withdraw.extend(row.attempt for row in self.pool.take_slotless())
         results, unread = self.caller.peek()
@@ -170,8 +176,8 @@ class Session:
                     pace=Pace(
                         scope=self.options.pace_scope,
                         rate=self.options.rate,
-                        lead=LEAD + self.round_trip,
-                        horizon=HORIZON,
+                        lead=SLOT_LEAD_SECONDS + self.round_trip,
+                        horizon=SLOT_HORIZON_SECONDS,
                         group=self.group_size,
                         throttled=throttled,
                         slack=BULK_SLACK if self.group_size > 1 else SLACK,
@@ -191,7 +197,7 @@ class Session:
                 self.caller.throttled.set()
             if isinstance(error, HomeUnwritable):
                 raise  # a person has to make room: the run ends, and its journal tells the next one
-            self._away(error)
+            self._unanswered(error)
             return None
         self._back()
         self._recorded(results, withdraw, reply)
@@ -203,7 +209,7 @@ class Session:
         self._good(reply, asked_at)
         return reply
 
-    def _away(self, error: StoreUnavailable) -> None:
+    def _unanswered(self, error: StoreUnavailable) -> None:
         if self.outages == 0:
             log.warning("waiting for the store: %s", error)
         self.outages += 1
@@ -214,7 +220,7 @@ class Session:
             self.outages = 0
 
     def _recorded(self, results: Sequence[Result], withdraw: Sequence[Attempt], reply: StepReply) -> None:
-        """These are durable now: forget them here, tell whoever watches."""
+        """These are durable now: forget them here, tell the listeners."""
         for id in reply.missing:
             log.error(
                 "OUTBOX_NOT_FOUND: message %s was called and is not in the outbox; see dead letters", id

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from mailout.base.select import Reads
 from mailout.letters.content.model import Content
@@ -16,16 +17,38 @@ class Category(StrEnum):
     """Why somebody gets it."""
 
     TRANSACTIONAL = "transactional"  # a receipt, a password link: also to who unsubscribed
-    MARKETING = "marketing"  # with a link to leave by, and not to who has left
+    MARKETING = "marketing"  # with an unsubscribe link, and not to people who unsubscribed
+    CONFIRMATION = "confirmation"  # of a sign-up: also to the unsubscribed or bounced, not after a complaint
 
 
 OURS = "mailout"
-"""The company of the mails that mailout itself writes, to whoever looks after it: they leave also while
+"""The company of the mails that mailout itself writes, to its administrator: they are sent also while
 everything is paused. No other company may have this name."""
 
 
 CANCELLED = "cancelled by a person"
 """Why a single mail that somebody took back was not sent."""
+
+
+SIGNED_LINK = "signed_link"
+"""The mark in a content where its secret link is shown, and the variable of the message that describes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedLink:
+    """A secret link, e.g. to sign in. The store has what it says, never its signature: it is signed while the
+    mail is sent. So no page, preview, export, log or backup can show it."""
+
+    purpose: str  # of `SignedLinks`
+    path: str  # below PUBLIC_URL; the token follows as `?token=`
+    payload: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, written: str) -> SignedLink:
+        return cls(**json.loads(written))
+
+    def written(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +71,14 @@ class SingleMail:
     fingerprint: str | None = None  # of all that was handed in: the same key must mean the same mail
     send_at: float | None = None  # not before
     is_rehearsal: bool = False  # goes to a folder, and never to people
+    link: SignedLink | None = None  # where the content has the mark `SIGNED_LINK`
+    list_key: str | None = None  # only to who is on this list when it leaves, with a link to leave it by
+    values: Mapping[str, str] = field(default_factory=dict)  # by mark of the content
+
+    @property
+    def variables(self) -> Mapping[str, str] | None:
+        link = {} if self.link is None else {SIGNED_LINK: self.link.written()}
+        return {**self.values, **link} or None
 
 
 HOLD_SWITCH = "single_mails_held"
@@ -91,7 +122,7 @@ class SingleMailsWaiting:
     due_since: float | None  # the one that has waited longest
     is_served: bool  # a living session sends them
     has_tokens: bool  # so more may come at any moment
-    due: int = 0  # how many wait that may leave now, without mailout's own: alerts are said elsewhere, too
+    due: int = 0  # how many wait that may be sent now, without mailout's own: alerts are said elsewhere, too
     held: SingleMailsHeld | None = None  # the last run could not send them; None: it could
 
     @property

@@ -6,34 +6,34 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-FULL_DISTANCE_UP_TO = 50.0
-CLOSEST = 0.9
+FULL_DISTANCE_RATE = 50.0
+CLOSEST_PART = 0.9
 """Of 1 / rate, for rates above that. A machine wakes late now and then; if every start after it were put off
 as well, that would add up until slots are lost: they may be a tenth closer until it is made up."""
 
 
 @dataclass(slots=True)
 class Start:
-    """One call. Between its turn and the moment it leaves, the machine may be busy with something else."""
+    """One call. Between its turn and the moment it starts, the machine may be busy with something else."""
 
     at: float
     messages: int
-    left: bool = False
+    has_begun: bool = False
 
-    def leaves(self, now: float) -> None:
-        self.at, self.left = now, True
+    def began(self, now: float) -> None:
+        self.at, self.has_begun = now, True
 
     def latest(self, now: float) -> float:
-        return self.at if self.left else max(self.at, now)
+        return self.at if self.has_begun else max(self.at, now)
 
 
 class Starts:
-    """No two too close, and no sliding second too full, by the moments at which calls really left."""
+    """No two too close, and no sliding second too full, by the moments at which calls really started."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._most = math.ceil(rate)
-        self._distance = 1.0 if rate <= FULL_DISTANCE_UP_TO else CLOSEST
+        self._distance = 1.0 if rate <= FULL_DISTANCE_RATE else CLOSEST_PART
         self._starts: deque[Start] = deque()
         self._messages = 0  # in all of them
 

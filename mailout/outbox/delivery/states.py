@@ -17,7 +17,7 @@ class State(StrEnum):
     FAILED = "FAILED"  # refused for good, or the last attempt failed
     RETRY_SCHEDULED = "RETRY_SCHEDULED"  # a transient error; waits for its next attempt
     VALIDATION_FAILED = "VALIDATION_FAILED"  # never called: the message itself is wrong
-    SUPPRESSED = "SUPPRESSED"  # left, or the mailout was cancelled, before its turn
+    SUPPRESSED = "SUPPRESSED"  # unsubscribed, or the mailout was cancelled, before its turn
     UNKNOWN = "UNKNOWN"  # an attempt began and nobody recorded how it ended
 
 

@@ -1,4 +1,4 @@
-"""A store that is away delays, and ends nothing: wait for it, and say so."""
+"""A store that does not answer delays sending and ends nothing: wait for it, and say so."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def pause(clock: Clock, stop: threading.Event, seconds: float) -> None:
     """Sleep, but hear a stop within half a second."""
     until = clock.monotonic() + seconds
     while not stop.is_set():
-        left = until - clock.monotonic()
-        if left <= 0:
+        remaining = until - clock.monotonic()
+        if remaining <= 0:
             return
-        clock.sleep(min(left, 0.5))
+        clock.sleep(min(remaining, 0.5))
 
 
 def wait_for_store(ask: Callable[[], T], clock: Clock) -> T:

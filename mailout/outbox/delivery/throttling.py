@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from mailout.outbox.delivery.protocol import Claimed, Outcome, OutcomeKind
 
-ENOUGH_SECONDS = 60.0
+ONLY_THROTTLED_SECONDS = 60.0
 """Of nothing but throttling: then the mailout waits instead."""
 SILENCE_SECONDS = 40.0
 """Longer than any pause between two calls while it lasts: a throttle after it begins a new count."""
-EVERY = 5
+THROTTLES_AN_ATTEMPT = 5
 """A message that alone is throttled spends an attempt every so many times: else it is tried for ever."""
-LONGEST_PAUSE = 30.0
+LONGEST_PAUSE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class _Message:
     times: int = 0  # throttled, since it last spent an attempt
     alone: int = 0  # of them, when the others were not
-    accepted: int = 0  # how many others had been accepted the last time, and
-    throttled: int = 0  # how many throttles there had been
+    accepted: int = 0  # how many others had been accepted the last time
+    throttled: int = 0  # how many throttles there had been the last time
 
 
 class Throttling:
@@ -63,7 +63,7 @@ class Throttling:
         """Whether this throttle is the message's own, and one of the fifth ones. `must_end`: every fifth one
         spends an attempt, whosever it is."""
         message = self._messages.get(id)
-        if message is None or (message.times if must_end else message.alone) < EVERY:
+        if message is None or (message.times if must_end else message.alone) < THROTTLES_AN_ATTEMPT:
             return False
         del self._messages[id]
         return True
@@ -71,12 +71,12 @@ class Throttling:
     def pause(self, id: str) -> float:
         """Before the message is tried again: longer each time."""
         message = self._messages.get(id)
-        return min(LONGEST_PAUSE, 2.0 ** (message.times - 1 if message else 0))
+        return min(LONGEST_PAUSE_SECONDS, 2.0 ** (message.times - 1 if message else 0))
 
     @property
     def is_enough(self) -> bool:
         """A minute of nothing but throttling."""
-        return self._since is not None and self._last_at - self._since >= ENOUGH_SECONDS
+        return self._since is not None and self._last_at - self._since >= ONLY_THROTTLED_SECONDS
 
     def clear(self) -> None:
         """The mailout waits for it now: the next minute begins when it is sent again."""

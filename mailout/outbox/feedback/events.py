@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mailout.base.addresses import address_of
+from mailout.base.redact import redact_tokens
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.feedback.port import Event, EventType
 
@@ -167,7 +168,7 @@ def _detail(kind: _Kind, part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in entries:
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
         if text:
-            yield name, text[:_DETAIL_LENGTH]
+            yield name, redact_tokens(text)[:_DETAIL_LENGTH]  # a followed link may be a secret one
 
 
 def _moment(written: Any) -> float | None:

@@ -20,9 +20,9 @@ from mailout.outbox.feedback.port import (
     Applied,
     Effect,
     Event,
+    EventReading,
     EventType,
     Feedback,
-    Reading,
     Received,
     StatusChange,
     WaitingEvent,
@@ -58,7 +58,7 @@ def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = INGEST_EVENTS)
     return total
 
 
-def apply(store: Feedback, readings: Sequence[Reading]) -> Applied:
+def apply(store: Feedback, readings: Sequence[EventReading]) -> Applied:
     """A batch in one transaction. One that the store refuses must not hold up the others for ever."""
     try:
         return store.apply_events(readings)
@@ -68,7 +68,7 @@ def apply(store: Feedback, readings: Sequence[Reading]) -> Applied:
         if len(readings) == 1:
             log.error("An event could not be applied: %s", error)
             problem = ("event_refused", f"The store refused it: {error}")
-            return store.apply_events([Reading(readings[0].inbox_id, problem=problem, dead=True)])
+            return store.apply_events([EventReading(readings[0].inbox_id, problem=problem, dead=True)])
     return sum((apply(store, [reading]) for reading in readings), Applied())
 
 
@@ -102,17 +102,17 @@ def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
     return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
 
 
-def read(row: WaitingEvent, policy: BouncePolicy) -> Reading:
+def read(row: WaitingEvent, policy: BouncePolicy) -> EventReading:
     """What one message comes to."""
     try:
         event = parse_event(row.payload)
     except Unreadable as error:
-        return Reading(row.id, problem=("event_unreadable", str(error)), dead=True)
+        return EventReading(row.id, problem=("event_unreadable", str(error)), dead=True)
     if isinstance(event, NoEvent):
-        return Reading(row.id, problem=(event.code, event.message) if event.code else None)
+        return EventReading(row.id, problem=(event.code, event.message) if event.code else None)
     at = row.received_at if event.at is None else event.at
     change = status_change_of(event, at, policy)
-    return Reading(
+    return EventReading(
         row.id,
         [
             Effect(

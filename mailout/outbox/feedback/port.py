@@ -45,6 +45,8 @@ METRIC_OF: Mapping[EventType, str] = {
 }
 """A mailout's counts: of messages, each once, however often an event is told or repeated."""
 
+UNDO_SECONDS = 86_400.0
+"""How long an unsubscribe that was made on the dashboard can be undone there."""
 SIMULATOR = "@simulator.amazonses.com"
 
 REVOKING: Mapping[EventType, tuple[str, str]] = {
@@ -142,7 +144,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class EventReading:
     """What one row of the inbox comes to: effects, or the reason why there are none."""
 
     inbox_id: str
@@ -221,7 +223,7 @@ class Feedback(Reads, Protocol):
         """Into the inbox, in one commit; how many were new. A known id changes nothing."""
         ...
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         """One transaction. A row of the inbox that was applied before is passed over."""
         ...
 
@@ -236,6 +238,15 @@ class Feedback(Reads, Protocol):
         It counts for the mailout of the message whose link was followed; without one, for the last mailout
         that reached the address.
         """
+        ...
+
+    def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
+        """As somebody at the dashboard does it for a person; False: they are not subscribed."""
+        ...
+
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        """Take back what was done so within `UNDO_SECONDS`. False: too late, or something else has ended it
+        (the person, a complaint, a bounce, a file)."""
         ...
 
     def resubscribe(self, email_norm: str, list_key: str | None) -> bool:

@@ -2,7 +2,8 @@
 
 The status follows its priority (`bounced > unsubscribed > active`). Among changes to the
 same status the latest counts, and a bounce brings its type along. A complaint stays on
-record for good: who complained is not asked back, whatever else they do.
+record for good: who complained is not asked back, whatever else they do. Whatever else is dated before
+a confirmed sign-up says nothing of the person since.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class SubscriberState:
     bounce_type: str | None = None
     bounce_subtype: str | None = None
     complained_at: float | None = None
+    confirmed_at: float | None = None  # never changed by feedback
 
 
 def with_soft(
@@ -37,10 +39,12 @@ def with_soft(
     """
     if soft is None or hard.status == "bounced":
         return hard, None
-    return replace(soft, complained_at=hard.complained_at), hard
+    return replace(soft, complained_at=hard.complained_at, confirmed_at=hard.confirmed_at), hard
 
 
 def after(known: SubscriberState, change: StatusChange) -> SubscriberState:
+    if not change.complained and known.confirmed_at is not None and change.at <= known.confirmed_at:
+        return known
     if change.complained:
         known = replace(known, complained_at=max(known.complained_at or change.at, change.at))
     rank, incoming = PRIORITY[known.status], PRIORITY[change.status]

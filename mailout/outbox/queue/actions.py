@@ -62,10 +62,28 @@ def resume(store: QueueStore, id: str) -> Mailout:
 
 def retry(store: QueueStore, id: str) -> int:
     """Try its failed messages again, and no others; how many."""
-    retried = store.retry_failed(require_here(store.mailout(id)).id)
-    if not retried:
-        raise UsageError("No message of it has failed: there is nothing to try again.")
-    return retried
+    mailout = require_here(store.mailout(id))
+    retried = store.retry_failed(mailout.id)
+    if retried:
+        return retried
+    if mailout.status is Status.CANCELLED:
+        raise UsageError("It was cancelled: nothing of it is tried again.")
+    refused = refused_by_checks(store, mailout)
+    if refused:
+        codes = ", ".join(sorted({str(row["error_code"]) for row in refused}))
+        raise UsageError(
+            f"Nothing is tried again: the checks refused {len(refused):,} before sending ({codes})"
+            " and would refuse them again.",
+            remedy="Correct these addresses or values; the next letter reaches them.",
+        )
+    raise UsageError("No message of it has failed: there is nothing to try again.")
+
+
+def refused_by_checks(store: QueueStore, mailout: Mailout) -> Sequence[Message]:
+    """Those that failed without being sent, up to a thousand: `retry` leaves them as they are."""
+    if not mailout.ledger.failed:
+        return ()
+    return outbox_rows.messages(store, mailout.id, states=[State.VALIDATION_FAILED])
 
 
 def retry_single_mail(store: QueueStore, id: str) -> None:

@@ -70,6 +70,8 @@ class NewMailout:
     list_key: str | None = None
     from_name: str | None = None  # for recipients who have none of their own
     reply_to: str | None = None  # None: as REPLY_TO says
+    public: bool | None = None  # in the archive on the web; None: as its list says
+    slug: str | None = None  # its name there, for good
     is_test: bool = False
     is_rehearsal: bool = False  # written to a folder: nobody gets it
     priority: int = 0  # higher goes first
@@ -78,12 +80,16 @@ class NewMailout:
     send_batch_id: str | None = None
     actor: str | None = None
     retry_plan: RetryPlan | None = None  # None: as the process that sends it is set up
+    segment: str | None = None  # the name of a filter over the subscribers of its list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mailout(NewMailout):
     """One row of `campaign_queue`."""
 
+    public: bool = False
+    published_at: float | None = None  # by a person; else it is from its first message on
+    unpublished_at: float | None = None
     status: Status = Status.PENDING
     outcome: MailoutOutcome | None = None
     deferred_until: float | None = None
@@ -100,9 +106,11 @@ class Mailout(NewMailout):
     archived_at: float | None = None  # since then its messages are not in the store; its counts are final
     archived_to: str | None = None  # machine and folder
     metrics: Mapping[str, int] = field(default_factory=dict)  # delivered, bounced, ... by event
+    snoozed: int = 0  # not written to when it was frozen: they had asked for a pause
     transient_pauses: int = 0  # after transient errors, and
     transient_sent: int = 0  # how many had been sent by the last of them
     acknowledged: Mapping[str, int] = field(default_factory=dict)  # what a person knew on resuming it
+    segment_filter: Mapping[str, Any] | None = None  # as it was when the audience was frozen
 
     @classmethod
     def columns(cls) -> Mapping[str, Any]:
@@ -123,6 +131,13 @@ class Mailout(NewMailout):
             "ledger": Ledger(row["recipients"], *(row[column.value] for column in Column)),
         }
         return cls(**plain | read)
+
+    @property
+    def reach(self) -> str | None:
+        """Of a frozen one with a segment: to how many of how many it goes."""
+        if self.segment_filter is None or self.frozen_at is None:
+            return None
+        return f"{self.ledger.recipients:,} of {self.segment_filter['of']:,}"
 
     @property
     def place(self) -> int:

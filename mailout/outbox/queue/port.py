@@ -50,16 +50,23 @@ class Request:
 
     ref: str
     how: RequestKind = RequestKind.AS_WRITTEN
+    not_before: float | None = field(default=None, compare=False)  # a person chose when; None: at once
 
     @classmethod
-    def of(cls, ref: str, test: bool | None = None, if_ready: bool = False) -> Request:
+    def of(
+        cls,
+        ref: str,
+        test: bool | None = None,
+        if_ready: bool = False,
+        not_before: float | None = None,
+    ) -> Request:
         """A page has one name here, whether its id or its address was given."""
         ref = page_id_of(ref) or ref
         if if_ready:
             return cls(ref, RequestKind.IF_READY)
         if test is None:
             return cls(ref)
-        return cls(ref, RequestKind.TEST if test else RequestKind.REAL)
+        return cls(ref, RequestKind.TEST if test else RequestKind.REAL, not_before)
 
     @property
     def test(self) -> bool | None:
@@ -112,6 +119,10 @@ class Queue(Reads, Protocol):
         """
         ...
 
+    def set_public(self, id: str, public: bool) -> Mailout:
+        """Into the archive on the web, or out of it. What is so already stays, with its time."""
+        ...
+
     def freeze_subscribers(
         self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
     ) -> int | None:
@@ -144,11 +155,12 @@ class Requests(Reads, Protocol):
     """What was asked for from outside: written down first, so that a lost event costs no request."""
 
     def ask(self, request: Request, *, repeat: float) -> bool:
-        """Write it down; False: it was asked for less than `repeat` seconds ago."""
+        """Write it down; False: it was asked for less than `repeat` seconds ago. Another `not_before` is
+        another time for the same one."""
         ...
 
-    def answered(self, request: Request) -> None:
-        """It is in the queue, or was refused for good."""
+    def answered(self, request: Request) -> bool:
+        """It is in the queue, was refused for good, or was taken back. False: it did not wait any more."""
         ...
 
 

@@ -91,5 +91,14 @@ def all_paused(store: Reads) -> bool:
 
 
 def asked(store: Reads, waiting: float) -> Sequence[Request]:
-    """Those that nobody has answered for so many seconds, the oldest first."""
-    return store.select(REQUESTS, {"asked_at <=": store.now() - waiting}, order=["asked_at"])
+    """Those that are due and nobody has answered for so many seconds, the oldest first."""
+    now = store.now()
+    found = store.select(REQUESTS, {"asked_at <=": now - waiting}, order=["asked_at"])
+    return [one for one in found if (one.not_before or 0.0) <= now]
+
+
+def planned(store: Reads) -> Sequence[Request]:
+    """Those that wait for the time that a person chose, the soonest first."""
+    now = store.now()
+    found = store.select(REQUESTS, {"not_before >": now})
+    return sorted(found, key=lambda one: one.not_before or 0.0)

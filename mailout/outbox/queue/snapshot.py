@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from mailout.base.setting_values import SendWindow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
@@ -38,6 +37,12 @@ class QueueSnapshot:
     def active(self) -> Mailout | None:
         return next((m for m in self.mailouts if m.status is Status.PROCESSING), None)
 
+    def is_moving(self, lease: float) -> bool:
+        """Whether anybody is sending: else nobody knows when anything will be done."""
+        return any(
+            m.status is Status.PROCESSING and m.goes_on_by(self.now, lease) is None for m in self.mailouts
+        )
+
     @property
     def queued(self) -> Sequence[Mailout]:
         return [m for m in self.mailouts if m.status is Status.PENDING]
@@ -65,11 +70,6 @@ class QueueForecast:
     rate: float  # whoever sends knows the provider's, too
     scope: str
     rehearses: bool = False
-
-    def what_if(self, *, rate: float | None = None, window: SendWindow | None = None) -> QueueForecast:
-        """The same queue with another rate or other hours; nothing is changed."""
-        limits = replace(self.limits, window=window) if window else self.limits
-        return replace(self, limits=limits, rate=self.rate if rate is None else rate)
 
     def forecast(self, mailout_id: str) -> Forecast | None:
         """None: it is over."""

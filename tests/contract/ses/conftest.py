@@ -44,7 +44,7 @@ def models_read_once() -> Iterator[None]:
 
     def with_what_was_read(search_path: str | None = None) -> Any:
         loader = create(search_path)
-        loader._cache = read
+        loader._cache = read  # type: ignore[attr-defined]
         return loader
 
     with pytest.MonkeyPatch.context() as patch:

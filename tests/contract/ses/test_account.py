@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.base.errors import CheckSkipped, MailoutError, ProviderUnreachable
 from mailout.outbox.delivery.protocol import OutcomeKind
 from tests.contract.ses.letters import mail
 from tests.ports import free_port
@@ -23,7 +23,7 @@ def test_the_account_tells_what_is_left(stub, open_transport):
 
 def test_an_account_that_cannot_be_read_says_why(open_transport):
     nobody = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(MailoutError, match="Could not connect"):
+    with pytest.raises(ProviderUnreachable, match="SES cannot be reached: Could not connect"):
         open_transport(endpoint_url=nobody).account()
 
 

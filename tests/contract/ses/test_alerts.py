@@ -17,7 +17,7 @@ from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS
 from mailout.insight.alerts.port import Alert, AlertKind
 from mailout.insight.alerts.sender import AlertSender
-from mailout.outbox.delivery.provider_limits import ASK_EVERY
+from mailout.outbox.delivery.provider_limits import ASK_PROVIDER_SECONDS
 from mailout.outbox.feedback.port import Received
 from mailout.outbox.queue.mailout import DeferReason
 from tests.clocks import FakeClock
@@ -96,7 +96,7 @@ def test_at_a_spent_quota_the_event_goes_out_and_the_mail_when_it_can(
     assert stub.messages() == []
     stub.script(quota=200)
     assert transport.allowance().most == 200
-    clock.sleep(ASK_EVERY)
+    clock.sleep(ASK_PROVIDER_SECONDS)
     engine.alert_sender.send_alerts(told.append)
     send_what_waits(engine.sending)
     assert len(told) == len(stub.messages()) == 1

@@ -17,7 +17,7 @@ from mailout.base.errors import MailoutError
 from mailout.base.settings import load_settings
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.options import Ended
-from mailout.outbox.delivery.provider_limits import ASK_EVERY
+from mailout.outbox.delivery.provider_limits import ASK_PROVIDER_SECONDS
 from tests.clocks import FakeClock
 from tests.contract.scenes import mailout
 from tests.stubs.ses_control import SesStub
@@ -72,7 +72,7 @@ def test_the_account_is_asked_again_after_some_minutes(stub, engine_with, clock)
     assert engine.sending.rate() == 14
     stub.script(rate=7, quota=100)
     assert engine.sending.rate() == 14
-    clock.sleep(ASK_EVERY)
+    clock.sleep(ASK_PROVIDER_SECONDS)
     assert engine.sending.rate() == 7
     assert outbox_rows.quota(engine.store, "ses us-east-1") == 100
 
@@ -82,7 +82,7 @@ def test_an_account_that_does_not_answer_keeps_its_last_word(stub, engine_with, 
     engine = engine_with(SEND_RATE_PER_SEC=1000)
     assert engine.sending.rate() == 14
     stub.script({"do": "answer", "operation": "GetAccount", "status": 200, "body": "<html>"})
-    clock.sleep(ASK_EVERY)
+    clock.sleep(ASK_PROVIDER_SECONDS)
     assert engine.sending.rate() == 14
     assert outbox_rows.quota(engine.store, "ses us-east-1") == 200
 

@@ -161,7 +161,7 @@ class Operator:
         slower = {"schedule": hourly["schedule"] | {"interval": 7200.0}}
         self.does("PATCH", f"{self.schedules('ingest_ses_events')}/{hourly['id']}", slower)
         own = [{"schedule": {"cron": "30 4 1 * *"}, "active": True}]
-        self.does("POST", self.schedules("archive"), own)
+        self.does("POST", self.schedules("retention"), own)
         self.does("PATCH", f"deployments/{self.deployment('reconcile')['id']}", {"tags": ["mine"]})
 
     def sees(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Operator:
             "trigger": due and due["enabled"],
             "deleted": self.automation("SES has reported something") is None,
             "interval": self.deployment("ingest_ses_events")["schedules"][0]["schedule"]["interval"],
-            "own schedules": len(self.deployment("archive")["schedules"]),
+            "own schedules": len(self.deployment("retention")["schedules"]),
             "tags": self.deployment("reconcile")["tags"],
         }
 
@@ -198,8 +198,8 @@ def test_what_an_operator_has_changed_stays_until_it_is_taken_back(deployed: Pre
         finally:
             deploy(deployed.env, reset=True)
         assert operator.sees() == ours | {"own schedules": 1}, "a person's own is not ours to take"
-        (own,) = operator.deployment("archive")["schedules"]
-        operator.does("DELETE", f"{operator.schedules('archive')}/{own['id']}")
+        (own,) = operator.deployment("retention")["schedules"]
+        operator.does("DELETE", f"{operator.schedules('retention')}/{own['id']}")
     assert [one for one in prefect_checks(deployed.env) if one.name == "changed"] == []
     assert sorted(one["name"] for one in deployed.find("automations")) == names
     assert sorted(one["name"] for one in deployed.find("deployments")) == sorted(NAMES)

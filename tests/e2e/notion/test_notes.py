@@ -5,7 +5,7 @@ from __future__ import annotations
 from mailout.app.engine import Engine
 from mailout.kinds.mailouts.requests import enqueue_ready
 from mailout.outbox.queue import actions
-from tests.e2e.notion.conftest import PAGE, Build, Notion, plain
+from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, plain
 from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import p
 from tests.stubs.notion_workspace import mailout_page, workspace
@@ -21,12 +21,11 @@ def test_what_it_waits_for_is_told_once_however_often_the_queue_looks(
     engine_with: Build, notion: Notion
 ) -> None:
     notion.load(status="Ready")
-    id = waiting(engine_with())
+    waiting(engine_with())
     for _ in range(3):
         run_queue(engine_with())  # each in a process of its own
-    assert notion.comments() == [
-        f"Waits for a person: somebody paused it. To go on sending: mailout queue resume {id}"
-    ]
+    said = "Waits for a person: somebody paused it. Your administrator can let it go on."
+    assert notion.comments() == [said]
     assert notion.statuses() == ["Sending"]
 
 
@@ -55,4 +54,32 @@ def test_why_a_page_was_refused_is_told_beside_it(engine: Engine, notion: Notion
     run_queue(engine)
     assert notion.statuses() == ["Failed"]
     (said,) = notion.comments()
-    assert said == "There is no subject. Give it one, then send again. (subject_required)"
+    assert said == "There is no subject. Give the page a title. Then set the page to Ready again."
+
+
+def test_every_missing_variable_is_told_at_once_with_words_to_use_and_without_addresses(
+    engine_with: Build, notion: Notion
+) -> None:
+    """The writer mends the page once, and the list of readers stays where it is."""
+    notion.load(p("Dear {{ first_name }}, how is {{ city }}, and {{ company_name }}?"), status="Ready")
+    engine = engine_with(people=("ana@example.org", "bo@example.org"), ADMIN_PASSWORD="a few long words")
+    run_queue(engine)
+    (said,) = notion.comments()
+    for words in ("first_name | friend", "city | your city", "company_name | your company"):
+        assert f"{{{{ {words} }}}}" in said
+    assert "2 people have no value for {{ first_name }}" in said
+    assert "@" not in said
+    assert said.endswith("On the dashboard: https://mail.example.org/problems")
+
+
+def test_a_letter_that_did_not_reach_everybody_says_how_many_and_links_to_the_dashboard(
+    engine_with: Build, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    engine = engine_with(refusing=Refusing(PEOPLE[0]), ADMIN_PASSWORD="a few long words")
+    run_queue(engine)
+    (said,) = notion.comments()
+    assert f"{len(PEOPLE) - 1} of {len(PEOPLE)} messages" in said
+    assert "Your administrator can send it to those it did not reach, and to nobody else." in said
+    assert "https://mail.example.org/letters/" in said
+    assert "mailout queue" not in said

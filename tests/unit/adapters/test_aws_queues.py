@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
 from botocore.stub import Stubber
 
 from mailout.adapters.ses.suppression import SesSuppression
 from mailout.adapters.sns_topics import SnsTopics
 from mailout.adapters.sqs import QUEUE_FIELDS, SqsQueue
-from mailout.base.errors import CheckSkipped, MailoutError
+from mailout.base.errors import CheckSkipped, MailoutError, ProviderUnreachable
 from mailout.insight.doctor.event_path import QueueLook, TopicSubscription
 from mailout.outbox.feedback.ingest import QueueMessage
 from mailout.outbox.feedback.port import StatusChange
 from mailout.outbox.feedback.suppression import Reason
 from tests.clocks import NOON, FakeClock
+from tests.ports import free_port
 from tests.sns_messages import TOPIC
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/events"
@@ -116,6 +119,32 @@ def test_a_queue_we_may_not_look_at_may_be_well_one_that_is_not_there_is_not(
     with pytest.raises(MailoutError, match="SQS_QUEUE_URL") as raised:
         queue.look()
     assert not isinstance(raised.value, CheckSkipped)
+
+
+@pytest.mark.parametrize("service", ["sqs", "sns"])
+def test_without_a_network_nobody_is_told_to_correct_a_queue_or_a_topic(service: str) -> None:
+    """It was right, and whoever corrects it makes it wrong."""
+    nobody = f"http://127.0.0.1:{free_port()}"
+    config = Config(retries={"total_max_attempts": 1})
+    client: Any = boto3.client(
+        service,  # type: ignore[call-overload]
+        region_name="eu-west-1",
+        endpoint_url=nobody,
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+        config=config,
+    )
+    topics = SnsTopics(lambda region: client)
+    looks: list[Callable[[], object]] = (
+        [SqsQueue(client, URL).look]
+        if service == "sqs"
+        else [partial(topics.subscriptions, TOPIC), partial(topics.policy, TOPIC)]
+    )
+    for look in looks:
+        with pytest.raises(ProviderUnreachable) as raised:
+            look()
+        assert "network" in (raised.value.remedy or "")
+    client.close()
 
 
 def subscription(arn: str, protocol: str, endpoint: str) -> dict[str, str]:

@@ -96,6 +96,12 @@ def test_every_secret_of_the_settings_is_hidden_whatever_log_redact_says() -> No
     assert told == "*** ***,*** *** *** *** *** *** *** anna@example.org"
 
 
+def test_the_token_of_a_link_is_hidden_whatever_log_redact_says() -> None:
+    """Whoever reads the log could sign in with it."""
+    said = "GET /login/link?token=eyJhdCI6MX0.c2ln for anna@example.org"
+    assert Redactor(addresses=False)(said) == "GET /login/link?token=*** for anna@example.org"
+
+
 def test_an_error_says_less_and_stays_what_it_is() -> None:
     """Exit codes and remedies go by its type."""
     error = Abort(AbortCode.EMPTY_BODY, "to anna@example.org", remedy="Ask anna@example.org.")

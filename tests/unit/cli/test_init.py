@@ -66,12 +66,58 @@ def test_where_nobody_can_be_asked_it_names_the_options(
 
 
 def test_a_wrong_answer_is_asked_for_again(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = iter(["Club", "1 Quay", "nobody", "news@example.org", "Club", "me@example.org"])
+    answers = [
+        "Club",
+        "1 Quay",
+        "nobody",
+        "news@example.org",
+        "Club",
+        "me@example.org",
+        "Lisbon",
+        "Europe/Lisbon",
+    ]
+    given = iter(answers)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(given))
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
     ended = run("init")
     assert "FROM_EMAIL: must be an e-mail address" in ended.err
-    assert load_settings({}, folder / ".env").test_emails == "me@example.org"
+    assert "SEND_TIMEZONE: " in ended.err
+    settings = load_settings({}, folder / ".env")
+    assert (settings.test_emails, settings.send_timezone) == ("me@example.org", "Europe/Lisbon")
+
+
+def test_the_dashboard_has_a_password_unless_somebody_says_no(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one its first page shows nothing, and a new user does not know why."""
+    ended = run("init", *ANSWERS, "--yes")
+    assert "ADMIN_PASSWORD" in ended.out
+    password = load_settings({}, folder / ".env").admin_password
+    assert password is not None
+    assert password.get_secret_value() not in ended.out
+    (folder / ".env").unlink()
+    assert run("init", *ANSWERS, "--yes", "--no-dashboard").code == 0
+    assert load_settings({}, folder / ".env").admin_password is None
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: False)
+    assert "dashboard" not in run("init").out
+
+
+@pytest.mark.parametrize(("machine", "zone"), [("Europe/Lisbon", "Europe/Lisbon"), (":/etc/x", "UTC")])
+def test_the_machines_time_zone_is_offered(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, machine: str, zone: str
+) -> None:
+    monkeypatch.setenv("TZ", machine)
+    run("init", *ANSWERS, "--yes")
+    assert load_settings({}, folder / ".env").send_timezone == zone
+
+
+def test_the_first_thing_to_do_after_init_is_the_import(run: Run) -> None:
+    said = run("init", *ANSWERS, "--yes").out
+    steps = ("subscribers import", "letter.md", "--test", "mailout up")
+    places = [said.index(step) for step in steps]
+    assert places == sorted(places)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from mailout.app import wiring
 from mailout.base.ids import transactional_id
 from mailout.base.settings import load_settings
+from mailout.base.time_format import iso
 from mailout.letters.content.model import Content
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Pace, Result, Step
 from mailout.outbox.delivery.single_mails import SingleMail, SingleMailsHeld
 from mailout.outbox.delivery.states import State
@@ -80,3 +83,28 @@ def test_status_says_that_single_mails_wait_and_why(run: Run) -> None:
     assert run("status", "--json").data["single_mails"]["code"] == "SES_ACCESS_DENIED"
     assert "Allow it, then resume." in run("status", "--message", WAITS).out
     assert "Allow it, then resume." not in run("status", "--message", FAILED).out
+
+
+@pytest.mark.usefixtures("mails")
+def test_a_throttled_single_mail_says_so_and_when_it_goes_on(run: Run) -> None:
+    with closing(wiring.open_store(load_settings())) as store:
+        session = store.open_session(None, worker="test", transport="folder", lease=10.0)
+        for n in (1, 3):
+            begun = Step(session=session, n=n, lease=10.0, pace=Pace("folder", 0), want=1)
+            (row,) = store.step(begun).rows
+            throttled = Result(
+                *(row.attempt, State.PENDING),
+                code="SES_THROTTLING",
+                message="Too fast.",
+                retry_in=90.0 if n == 3 else None,
+                give_back=True,
+            )
+            store.step(replace(begun, n=n + 1, results=[throttled], want=0, close=n == 3))
+        goes_on = iso(outbox_rows.message(store, WAITS)["next_attempt_at"])
+    said = run("status", "--message", WAITS).out
+    assert "PENDING after 0 attempts" in said
+    assert "Too fast. (SES_THROTTLING)" in said
+    assert f"{goes_on}" in said
+    last = run("status", "--message", WAITS, "--json").data["events"][-1]
+    told = last["metadata"]
+    assert (last["type"], told["errorCode"], told["count"]) == ("PENDING", "SES_THROTTLING", 2)

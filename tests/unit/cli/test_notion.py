@@ -11,7 +11,7 @@ import typer
 from mailout.base.settings import load_settings
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of
-from tests.stubs.notion_workspace import LETTER, workspace
+from tests.stubs.notion_workspace import LETTER, MAILOUTS, workspace
 from tests.stubs.running import NotionStub, notion_stub
 from tests.unit.cli.conftest import Run
 from tests.unit.cli.test_init import ANSWERS
@@ -60,6 +60,10 @@ def test_both_databases_are_made_and_their_ids_are_in_env(
     settings = load_settings({}, env)
     assert settings.notion_token is not None
     assert settings.notion_db_mailouts != settings.notion_db_errors
+    assert settings.notion_status_send == "Sent", "a letter that was sent says so"
+    (mailouts, _) = (call["body"] for call in stub.calls("POST") if call["path"] == "/v1/databases")
+    options = mailouts["initial_data_source"]["properties"]["status"]["select"]["options"]
+    assert [one["name"] for one in options] == ["Draft", "Ready", "Sending", "Sent", "Failed"]
     checks = {one["name"]: one for one in run("doctor", "--json").data["checks"]}
     assert {one["level"] for name, one in checks.items() if "Notion" in name or "NOTION" in name} == {"ok"}
 
@@ -108,3 +112,19 @@ def test_a_page_that_is_none_or_not_shared_is_said(
     ended = run("notion", "init", page)
     assert (ended.code, made(stub)) == (2, [])
     assert said in ended.err
+
+
+def test_a_name_for_done_that_somebody_chose_stays(
+    run: Run, folder: Path, stub: NotionStub, typed: list[str]
+) -> None:
+    (folder / ".env").write_text(f"NOTION_TOKEN={TOKEN}\nNOTION_STATUS_SEND=Verschickt\n", encoding="utf-8")
+    assert run("notion", "init", LETTER).code == 0
+    assert load_settings({}, folder / ".env").notion_status_send == "Verschickt"
+
+
+def test_a_database_that_is_there_keeps_seed_000s_word(
+    run: Run, folder: Path, stub: NotionStub, typed: list[str]
+) -> None:
+    (folder / ".env").write_text(f"NOTION_TOKEN={TOKEN}\nNOTION_DB_MAILOUTS={MAILOUTS}\n", encoding="utf-8")
+    assert run("notion", "init", LETTER).code == 0
+    assert load_settings({}, folder / ".env").notion_status_send == "Send"

@@ -24,14 +24,42 @@ CREATE TABLE subscribers (
     complained_at     REAL,
     -- While soft bounces end mail: what the status would be without them. A delivery reported late takes it back.
     hard_status       TEXT CHECK (hard_status IN ('active', 'unsubscribed')),
-    hard_status_at    REAL
+    hard_status_at    REAL,
+    snoozed_until     REAL,  -- their own wish: no letters before
+    confirmed_at      REAL   -- their last confirmed sign-up: bounces dated before it no longer count
 );
 
 CREATE TABLE subscriptions (
     email           TEXT NOT NULL,  -- normalised
     list_key        TEXT NOT NULL,
     unsubscribed_at REAL,
+    joined_at       REAL,  -- by a confirmed sign-up or on the preferences' page; NULL: by an import
     PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
+
+CREATE INDEX subscriptions_list ON subscriptions (list_key, email) WHERE unsubscribed_at IS NULL;
+
+CREATE TABLE lists (
+    key         TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    description TEXT NOT NULL DEFAULT '',
+    public      INTEGER NOT NULL DEFAULT 0,  -- anybody may join by the sign-up page
+    from_name   TEXT,
+    reply_to    TEXT,
+    footer      TEXT,  -- why readers get it; NULL: as BRAND_FOOTER says
+    brand       TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(brand) AND json_type(brand) = 'object'),
+    archive     INTEGER NOT NULL DEFAULT 0,  -- its letters are public unless one says otherwise
+    welcome_ref TEXT   -- the letter that a new reader gets once
+) WITHOUT ROWID;
+INSERT INTO lists (key, name, public) VALUES ('general', 'General', 1);
+
+CREATE TABLE consents (
+    email    TEXT NOT NULL,  -- normalised
+    list_key TEXT NOT NULL,
+    at       REAL NOT NULL,
+    wording  TEXT NOT NULL,  -- what the reader agreed to
+    source   TEXT NOT NULL,  -- the page where
+    PRIMARY KEY (email, list_key, at)
 ) WITHOUT ROWID;
 
 CREATE TABLE recipients (
@@ -113,6 +141,15 @@ CREATE TABLE campaign_queue (
     archived_to       TEXT,
     -- How its messages are tried again; NULL: as the process that sends it is set up.
     retry_plan        TEXT,
+    -- Whom of its list it is for: a segment's name, and its filter as it was when the audience was frozen.
+    segment           TEXT,
+    segment_filter    TEXT,
+    snoozed           INTEGER NOT NULL DEFAULT 0,  -- not written to when it was frozen: they asked for a pause
+    -- The archive on the web: whether it is there, under which name, and since when a person has said so.
+    public            INTEGER NOT NULL DEFAULT 0,
+    slug              TEXT,
+    published_at      REAL,
+    unpublished_at    REAL,
     -- The ledger balances at every commit.
     CHECK (recipients = pending + in_flight + sent + failed + suppressed + unknown),
     CHECK (status <> 'COMPLETED' OR pending + in_flight = 0),
@@ -121,6 +158,7 @@ CREATE TABLE campaign_queue (
 CREATE INDEX campaign_queue_open ON campaign_queue (status, created_at)
     WHERE status IN ('PENDING', 'PROCESSING');
 CREATE INDEX campaign_queue_ref ON campaign_queue (ref);
+CREATE INDEX campaign_queue_slug ON campaign_queue (slug) WHERE slug IS NOT NULL;
 
 CREATE TABLE sender_sessions (
     id             TEXT PRIMARY KEY,
@@ -171,7 +209,8 @@ CREATE TABLE email_outbox (
     reply_to        TEXT,
     headers         TEXT,
     fingerprint     TEXT,  -- the same idempotency key must mean the same mail
-    is_rehearsal    INTEGER NOT NULL DEFAULT 0  -- without a mailout: for the folder
+    is_rehearsal    INTEGER NOT NULL DEFAULT 0,  -- without a mailout: for the folder
+    list_key        TEXT  -- without a mailout: only to who is on this list
 );
 CREATE INDEX email_outbox_due ON email_outbox (campaign_id, seq)
     WHERE state IN ('PENDING', 'RETRY_SCHEDULED');
@@ -309,6 +348,7 @@ CREATE TABLE requests (
     how         TEXT NOT NULL,
     asked_at    REAL NOT NULL,
     answered_at REAL,
+    not_before  REAL,                     -- a person chose when it is sent
     PRIMARY KEY (ref, how)
 ) WITHOUT ROWID;
 
@@ -439,10 +479,20 @@ CREATE TABLE notifications (
     noted_at   REAL NOT NULL
 ) WITHOUT ROWID;
 
+-- Filters over subscribers, by name.
+CREATE TABLE segments (
+    name       TEXT PRIMARY KEY,
+    filter     TEXT NOT NULL,  -- as it was written
+    tree       TEXT NOT NULL CHECK (json_valid(tree)),
+    hash       TEXT NOT NULL,  -- of the tree
+    updated_at REAL NOT NULL
+) WITHOUT ROWID;
+
 -- What the dashboard looks back on.
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
 CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX subscribers_snoozed ON subscribers (email_norm) WHERE snoozed_until IS NOT NULL;
 CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
 
 CREATE TABLE people_counts (
@@ -465,8 +515,16 @@ CREATE TABLE dashboard_acts (
     about TEXT NOT NULL DEFAULT ''
 );
 
+-- Whom somebody unsubscribed on the dashboard. The row goes when anything else ends or renews it.
+CREATE TABLE desk_unsubscribes (
+    email    TEXT NOT NULL,
+    list_key TEXT NOT NULL,  -- '': from everything
+    at       REAL NOT NULL,
+    PRIMARY KEY (email, list_key)
+) WITHOUT ROWID;
+
 CREATE TABLE ended_logins (
-    id      TEXT PRIMARY KEY,  -- a hash of the cookie's text
+    id      TEXT PRIMARY KEY,  -- a hash: of the cookie's text, or of the token of a link to sign in that was used
     ends_at REAL NOT NULL
 ) WITHOUT ROWID;
 
@@ -509,3 +567,30 @@ CREATE TABLE import_people (
     PRIMARY KEY (email, list_key)
 ) WITHOUT ROWID;
 CREATE INDEX import_people_import ON import_people (import_id);
+
+-- Sign-ups. One row for each confirmation that was asked for, gone after a day: its limits are counted here. Network and
+-- address are keyed hashes.
+CREATE TABLE sign_up_marks (
+    at      REAL NOT NULL,
+    network TEXT NOT NULL,
+    address TEXT NOT NULL
+);
+CREATE INDEX sign_up_marks_at ON sign_up_marks (at);
+
+CREATE TABLE sign_up_days (
+    day       TEXT NOT NULL,  -- on which it was asked for
+    list_key  TEXT NOT NULL,
+    asked     INTEGER NOT NULL DEFAULT 0,
+    confirmed INTEGER NOT NULL DEFAULT 0,  -- of these
+    PRIMARY KEY (day, list_key)
+) WITHOUT ROWID;
+
+-- What came back from strangers whose rows were erased: keyed hashes of their addresses.
+CREATE TABLE erased_feedback (
+    hash TEXT NOT NULL,
+    what TEXT NOT NULL CHECK (what IN ('spamreport', 'bounce')),
+    PRIMARY KEY (hash, what)
+) WITHOUT ROWID;
+
+CREATE INDEX email_outbox_confirmations ON email_outbox (created_at) WHERE category = 'confirmation';
+CREATE INDEX consents_at ON consents (at);

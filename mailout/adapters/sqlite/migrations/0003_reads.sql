@@ -4,7 +4,9 @@ CREATE VIEW read_mailouts AS
 SELECT id, kind, ref, subject, company_id, list_key, from_name, reply_to, is_test, is_rehearsal, status, outcome, priority,
        scheduled_at, deferred_until, defer_reason, defer_note, campaign_tag, send_batch_id, actor, content_hash, locked_by,
        locked_at, recipients, pending, in_flight, sent, failed, suppressed, unknown, metrics, transient_pauses,
-       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan,
+       transient_sent, acknowledged, created_at, frozen_at, started_at, completed_at, archived_at, archived_to, retry_plan, snoozed,
+       segment, segment_filter,
+       public, slug, published_at, unpublished_at,
        CASE WHEN is_test THEN 'test' WHEN is_rehearsal THEN 'rehearsal' ELSE 'real' END AS mode,
        coalesce(completed_at, locked_at, started_at) AS active_at,
        -- In the order in which they would be sent, then the newest first.
@@ -23,7 +25,7 @@ SELECT company_id, max(locked_at) AS at FROM campaign_queue WHERE locked_at IS N
 
 CREATE VIEW read_switches AS SELECT name, value FROM switches;
 
-CREATE VIEW read_requests AS SELECT ref, how, asked_at FROM requests WHERE answered_at IS NULL;
+CREATE VIEW read_requests AS SELECT ref, how, asked_at, not_before FROM requests WHERE answered_at IS NULL;
 
 CREATE VIEW read_messages AS
 SELECT seq, id, campaign_id, company_id, request_id, recipient_id, email, from_name, content_id, variables, state, attempts,
@@ -98,7 +100,7 @@ FROM provider_quota q;
 
 CREATE VIEW read_subscribers AS
 SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+       s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
        mailout_searched(s.email_norm, s.email, s.attributes) AS searched
@@ -107,13 +109,26 @@ FROM subscribers s;
 -- Whoever unsubscribed or bounced has an index of their own.
 CREATE VIEW read_inactive_subscribers AS
 SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s.status_updated_at, s.from_name, s.ocd_ids,
-       s.attributes, s.created_at, s.left_at, s.complained_at,
+       s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
        mailout_searched(s.email_norm, s.email, s.attributes) AS searched
 FROM subscribers s INDEXED BY subscribers_gone WHERE s.status <> 'active';
 
-CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at FROM subscriptions;
+CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at, joined_at FROM subscriptions;
+
+-- A key that people are on is a list, also if nobody has described it. Each step of the walk is one look into the index.
+CREATE VIEW read_lists AS
+SELECT key, name, description, public, from_name, reply_to, footer, brand, archive, welcome_ref, 1 AS is_saved FROM lists
+UNION ALL
+SELECT used.key, used.key, '', 0, NULL, NULL, NULL, '{}', 0, NULL, 0 FROM (
+    WITH RECURSIVE walk (key) AS (
+        SELECT min(list_key) FROM subscriptions WHERE unsubscribed_at IS NULL
+        UNION ALL
+        SELECT (SELECT min(s.list_key) FROM subscriptions s WHERE s.list_key > walk.key AND s.unsubscribed_at IS NULL)
+        FROM walk WHERE walk.key IS NOT NULL)
+    SELECT key FROM walk WHERE key IS NOT NULL) used
+WHERE NOT EXISTS (SELECT 1 FROM lists l WHERE l.key = used.key);
 
 CREATE VIEW read_subscriber_counts AS SELECT status, count(*) AS people FROM subscribers GROUP BY status;
 
@@ -121,6 +136,22 @@ CREATE VIEW read_unreachable AS SELECT 'none' AS reason, 0 AS people WHERE false
 
 CREATE VIEW read_attributes AS
 SELECT s.email_norm AS email, had.key AS name FROM subscribers s, json_each(s.attributes) had;
+
+CREATE VIEW read_attribute_names AS SELECT DISTINCT had.key AS name FROM subscribers s, json_each(s.attributes) had;
+
+CREATE VIEW read_list_keys AS
+SELECT key, name FROM lists
+UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT key FROM lists)
+UNION SELECT 'general', 'general' WHERE NOT EXISTS (SELECT 1 FROM lists WHERE key = 'general');
+
+CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
+
+CREATE VIEW read_desk_unsubscribes AS SELECT email, list_key, at FROM desk_unsubscribes;
+
+-- Whoever has an attribute, once for each, with its value as text.
+CREATE VIEW read_people_by_attribute AS
+SELECT s.*, had.key AS attribute, lower(CAST(had.value AS TEXT)) AS attribute_value
+FROM read_subscribers s, json_each(s.attributes) had WHERE trim(CAST(had.value AS TEXT)) <> '';
 
 CREATE VIEW read_imports AS SELECT id, at, by, file, decisions, counts, undone_at FROM imports;
 
@@ -185,3 +216,36 @@ FROM api_tokens;
 CREATE VIEW read_recipients AS
 SELECT company_id, id, external_id, email, name, deleted_at, created_at, updated_at FROM recipients
 WHERE deleted_at IS NULL;
+
+-- Sign-ups: proofs, counts by day and list, welcome letters that are owed, and what came back from confirmations.
+CREATE VIEW read_consents AS SELECT email, list_key, at, wording, source FROM consents;
+CREATE VIEW read_sign_up_days AS SELECT day, list_key, asked, confirmed FROM sign_up_days;
+
+CREATE VIEW read_welcomes AS
+SELECT l.email, l.list_key, said.at AS joined_at, c.welcome_ref, s.attributes, s.from_name AS own_from_name,
+       c.from_name, c.reply_to,
+       EXISTS (SELECT 1 FROM email_outbox o WHERE o.id = mailout_uuid('welcome', l.list_key, l.email)) AS is_written,
+       EXISTS (SELECT 1 FROM email_outbox o WHERE o.id = mailout_uuid('welcome', l.list_key, l.email, 'rehearsal')) AS is_rehearsed
+FROM consents said
+JOIN subscriptions l ON l.email = said.email AND l.list_key = said.list_key AND l.joined_at = said.at AND l.unsubscribed_at IS NULL
+JOIN lists c ON c.key = l.list_key AND c.welcome_ref IS NOT NULL
+JOIN subscribers s ON s.email_norm = l.email AND s.status = 'active';
+
+-- Of the last seven days in which one was sent: SES's simulator and rehearsals are nobody.
+CREATE VIEW read_confirmations AS
+SELECT count(*) AS sent, count(*) FILTER (WHERE EXISTS (
+           SELECT 1 FROM delivery_events e WHERE e.message_id = o.id AND e.event_type = 'bounce')) AS bounced
+FROM email_outbox o
+WHERE o.category = 'confirmation' AND o.state = 'SENT' AND NOT o.is_rehearsal AND o.email NOT LIKE '%@simulator.amazonses.com'
+  AND o.created_at > (SELECT max(l.created_at) FROM email_outbox l WHERE l.category = 'confirmation') - 604800;
+
+-- Letters on the web, from the first message on; those that were taken off it, too.
+CREATE VIEW read_web_letters AS
+SELECT q.id, q.slug, q.content_hash, c.subject, coalesce(q.list_key, 'general') AS list_key, l.name AS list_name,
+       coalesce(l.public, 0) AS joinable, q.public, coalesce(q.started_at, q.created_at) AS sent_at, q.published_at,
+       max(coalesce(q.published_at, 0), coalesce(q.unpublished_at, 0),
+           coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at)) AS changed_at
+FROM campaign_queue q JOIN contents c ON c.hash = q.content_hash
+LEFT JOIN lists l ON l.key = coalesce(q.list_key, 'general')
+WHERE q.slug IS NOT NULL AND (q.public OR q.unpublished_at IS NOT NULL) AND q.sent > 0
+  AND NOT q.is_test AND NOT q.is_rehearsal;

@@ -32,6 +32,8 @@ class PropertyNames:
     sent_at: str = "sent_at"
     send_at: str = "send_at"
     list: str = "list"
+    segment: str = "segment"
+    public: str = "public"
     preheader: str = "preheader"
     from_name: str = "from_name"
     reply_to: str = "reply_to"
@@ -58,7 +60,7 @@ class StatusNames:
     draft: str = "Draft"  # to which a test run returns
 
 
-_OPTIONAL = "send_at list preheader from_name reply_to language headline excerpt byline date"
+_OPTIONAL = "send_at list segment public preheader from_name reply_to language headline excerpt byline date"
 OPTIONAL = frozenset(_OPTIONAL.split())
 """Properties that a database may do without."""
 
@@ -69,6 +71,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "sent_at": ("date",),
     "send_at": ("date",),
     "list": ("select", "rich_text"),
+    "segment": ("select", "rich_text"),
+    "public": ("checkbox",),
     "preheader": ("rich_text",),
     "from_name": ("rich_text", "select"),
     "reply_to": ("email", "rich_text", "select"),
@@ -97,6 +101,8 @@ class NotionPage:
     sent_at: float | None
     send_at: float | None
     list: str | None
+    segment: str | None = None
+    public: bool = False
     preheader: str = ""
     from_name: str | None = None
     reply_to: str | None = None
@@ -120,6 +126,8 @@ def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC)
         sent_at=_date(found["sent_at"], zone),
         send_at=_date(found["send_at"], zone),
         list=text_of(found["list"]).strip() or None,
+        segment=_line(found["segment"]) or None,
+        public=(found["public"] or {}).get("checkbox") is True,
         preheader=_line(found["preheader"]),
         from_name=_line(found["from_name"]) or None,
         reply_to=_line(found["reply_to"]) or None,

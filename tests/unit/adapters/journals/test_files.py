@@ -36,7 +36,7 @@ def left_behind(folder: Path, boot_id: str = "today") -> Path:
     journal.call([ANN, BOB])
     journal.answered({ANN: "id-1"}, [BOB])
     journal.call([CAT])
-    journal.leave()
+    journal.abandon()
     return folder / SESSION
 
 
@@ -96,7 +96,7 @@ def test_any_id_of_a_provider_comes_back_as_it_was(tmp_path: Path, message_id: s
     journal = FileJournals(tmp_path).open(SESSION)
     journal.call([ANN])
     journal.answered({ANN: message_id}, [])
-    journal.leave()
+    journal.abandon()
     with FileJournals(tmp_path).dead() as dead:
         assert [(one.accepted, one.incomplete, one.closed_at_step) for one in dead] == [
             ({ANN: message_id}, None, None)
@@ -240,7 +240,7 @@ def test_on_a_full_disk_a_call_is_refused_before_it_is_made_and_its_answers_find
     assert "Free some space" in str(told.value)
     for group in calls:  # all of them are answered only now
         journal.answered(dict.fromkeys(group, "0100018c-6f0a-4d1e-9b1f-0a1b2c3d4e5f-000000"), [])
-    journal.leave()
+    journal.abandon()
     read = found(tmp_path)
     assert read.incomplete is None
     assert read.called == set(read.accepted) == {attempt for group in calls for attempt in group}
@@ -262,7 +262,7 @@ def test_half_a_line_is_no_line_and_nothing_follows_it(
             journal.call([BOB])
     with pytest.raises(HomeUnwritable):
         journal.call([CAT])
-    journal.leave()
+    journal.abandon()
     read = found(tmp_path)
     assert (read.called, read.incomplete) == ({ANN}, "its last line is cut")
 
@@ -276,7 +276,7 @@ def test_an_answer_that_cannot_be_written_raises_nothing(
     with monkeypatch.context() as cut:
         short_write(cut, 5)
         journal.answered({ANN: "id-1"}, [])
-    journal.leave()
+    journal.abandon()
     journal.answered({ANN: "id-1"}, [])
     assert "could not be written" in caplog.text
     assert (found(tmp_path).called, found(tmp_path).accepted) == ({ANN}, {})

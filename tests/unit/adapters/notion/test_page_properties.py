@@ -81,6 +81,14 @@ def test_the_page_says_who_sends_it_to_which_list_and_where_answers_go(load: Loa
     assert found.reply_to == "ana@example.org"
 
 
+@pytest.mark.parametrize(("ticked", "public"), [(True, True), (False, None)])
+def test_a_ticked_box_makes_it_public_and_an_empty_one_leaves_it_to_its_list(
+    load: Load, ticked: bool, public: bool | None
+) -> None:
+    assert load(public=property("checkbox", ticked)).public is public
+    assert load().public is None
+
+
 def test_readers_see_headline_excerpt_byline_and_date_of_the_page(load: Load) -> None:
     content = render(load(**RECORDED).document, FOOTER)
     assert content.subject == "The November letter"

@@ -10,7 +10,7 @@ from botocore.serialize import create_serializer
 
 from mailout.adapters.aws import AwsAccess
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
-from mailout.adapters.ses.letters import Letter, letter_of
+from mailout.adapters.ses.letters import SesLetter, letter_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, mark
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Attempt
@@ -31,7 +31,7 @@ def transport() -> Iterator[SesTransport]:
     made.close()
 
 
-def letter(index: int) -> Letter:
+def letter(index: int) -> SesLetter:
     mail = Mail(
         attempt=Attempt(f"00000000-0000-8000-8000-{index:012d}", 1),
         mailout_id="00000000-0000-8000-8000-000000000000",
@@ -44,7 +44,7 @@ def letter(index: int) -> Letter:
         unsubscribe_url="https://example.org/leave?token=a",
     )
     made = letter_of(index, mail)
-    assert isinstance(made, Letter)
+    assert isinstance(made, SesLetter)
     return made
 
 

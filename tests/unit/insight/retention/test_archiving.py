@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.insight.retention.archiving import why_not
-from mailout.insight.retention.port import Tally
+from mailout.insight.retention.port import ArchiveCounts
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.outbox.delivery.states import COLUMN_OF, State
@@ -27,7 +27,7 @@ def ledger_of(states: dict[State, int]) -> Ledger:
 
 @given(states=COUNTS)
 def test_an_archive_that_holds_what_the_ledger_counts_is_whole(states: dict[State, int]) -> None:
-    assert Tally({state.value: n for state, n in states.items()}, 0, 0).agrees_with(ledger_of(states))
+    assert ArchiveCounts({state.value: n for state, n in states.items()}, 0, 0).agrees_with(ledger_of(states))
 
 
 @given(states=COUNTS, one=st.sampled_from(list(COLUMN_OF)), more=st.sampled_from([-1, 1]))
@@ -36,7 +36,7 @@ def test_one_message_too_few_or_too_many_is_noticed(states: dict[State, int], on
     found = {state.value: n for state, n in states.items()}
     found[one.value] = max(0, found.get(one.value, 0) + more)
     whole = found == {state.value: n for state, n in states.items()} | {one.value: states.get(one, 0)}
-    assert Tally(found, 0, 0).agrees_with(ledger_of(states)) == whole
+    assert ArchiveCounts(found, 0, 0).agrees_with(ledger_of(states)) == whole
 
 
 @given(states=COUNTS)
@@ -44,7 +44,7 @@ def test_the_right_number_in_the_wrong_state_is_noticed(states: dict[State, int]
     sent = ledger_of(states).sent
     found = {state.value: n for state, n in states.items()}
     found["FAILED"] = found.get("FAILED", 0) + found.pop("SENT", 0)
-    assert Tally(found, 0, 0).agrees_with(ledger_of(states)) == (sent == 0)
+    assert ArchiveCounts(found, 0, 0).agrees_with(ledger_of(states)) == (sent == 0)
 
 
 def test_only_what_is_over_and_told_may_go() -> None:

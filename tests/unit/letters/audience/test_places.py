@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mailout.letters.audience.places import FilterError, read_filter, slug
+from mailout.letters.audience.segment_meaning import Person, matches
+from mailout.letters.audience.segment_tree import equal_to
 
 OHIO = "ocd-division/country:us/state:oh"
 
@@ -37,7 +39,9 @@ OHIO = "ocd-division/country:us/state:oh"
     ],
 )
 def test_places(written: dict[str, str], ocd_ids: list[str], admitted: bool) -> None:
-    assert read_filter(written, lambda attribute: False).admits(ocd_ids) is admitted
+    found = read_filter(written, lambda attribute: False, lambda tree: tree).segment
+    person = Person(email="ann@example.org", joined="2026-01-31", places=ocd_ids)
+    assert (found is None or matches(found, person)) is admitted
 
 
 @pytest.mark.parametrize(
@@ -55,9 +59,19 @@ def test_names_become_slugs(name: str, as_ocd_has_it: str) -> None:
 
 
 def test_a_list_and_an_attribute_are_kept_apart() -> None:
-    found = read_filter({"list": "events", "plan": "gold"}, lambda attribute: attribute == "plan")
-    assert (found.list_key, dict(found.attributes)) == ("events", {"plan": "gold"})
-    assert read_filter({}, lambda attribute: False).list_key == "general"
+    found = read_filter(
+        {"list": "events", "plan": "Gold"}, lambda attribute: attribute == "plan", lambda tree: tree
+    )
+    assert (found.list_key, found.segment) == ("events", ["and", equal_to("plan", "gold")])
+    assert read_filter({}, lambda attribute: False, lambda tree: tree).list_key == "general"
+
+
+def test_a_filter_of_an_article_speaks_the_language_of_segments_beside_the_old_forms() -> None:
+    found = read_filter(
+        {"state": "OH", "filter": "in list a or in list b"}, lambda attribute: False, lambda tree: tree
+    )
+    assert found.list_key == "general"
+    assert found.segment == ["and", ["place", OHIO, ""], ["or", ["list", "a"], ["list", "b"]]]
 
 
 @pytest.mark.parametrize(
@@ -68,9 +82,10 @@ def test_a_list_and_an_attribute_are_kept_apart() -> None:
         ({"place": "Bexley"}, "place"),
         ({"state": "Ohio"}, "state"),
         ({"state": " "}, "state"),
+        ({"filter": "city ="}, "filter"),
     ],
 )
 def test_what_cannot_be_understood_is_refused_by_name(written: dict[str, str], key: str) -> None:
     with pytest.raises(FilterError, match=key) as caught:
-        read_filter(written, lambda attribute: False)
+        read_filter(written, lambda attribute: False, lambda tree: tree)
     assert caught.value.key == key

@@ -4,10 +4,10 @@ import pytest
 
 from mailout.base.errors import Abort, AbortCode
 from mailout.base.settings import Settings
+from mailout.base.signed_links import TokenData, Tokens
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.from_settings import footer_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Segments, mark
-from mailout.letters.content.tokens import TokenData, Tokens
 
 SETTINGS = {
     "org_name": "Birch & Hill",

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.base.errors import Abort, AbortCode
+from mailout.letters.content.brand import Brand
 from mailout.letters.content.document import Document
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.markdown import parse_markdown
-from mailout.letters.content.model import UNSUBSCRIBE_URL, mark
+from mailout.letters.content.model import PREFERENCES_URL, UNSUBSCRIBE_URL, mark
 from mailout.letters.content.notion import Block
 from mailout.letters.content.notion import render as notion_page
 
@@ -97,3 +98,32 @@ def test_pictures_must_be_kept_before_the_layout():
     with pytest.raises(Abort) as caught:
         render(replace(document, subject="s"), FOOTER)
     assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
+
+
+def test_the_way_to_choose_stands_above_the_footer_which_stays_last_and_the_same():
+    public = Footer("Birch & Hill", "7 Hill Road", "https://example.org/u", "https://mail.example.org/")
+    plain, content = render(DOCUMENT, FOOTER), render(DOCUMENT, public)
+    assert set(content.html_segments.names) == {UNSUBSCRIBE_URL, PREFERENCES_URL}
+    assert PREFERENCES_URL not in plain.html_segments.names
+    links = public.urls("t.s", "m")
+    assert links[PREFERENCES_URL] == "https://mail.example.org/preferences?token=t.s"
+    text = content.text_segments.fill(links)
+    above, footer = text.split("\n\n--\n")
+    assert above.endswith(f"Choose what you get: {links[PREFERENCES_URL]}")
+    assert footer == plain.text_segments.fill(links).split("\n\n--\n")[1]
+    html, before = (one.html_segments.fill(links) for one in (content, plain))
+    assert html.index("Choose what you get") < html.index("<hr") < html.index(">Unsubscribe<")
+    assert html[html.index("<hr") :] == before[before.index("<hr") :]
+
+
+def test_a_letter_rendered_with_a_way_to_choose_goes_out_although_the_address_is_gone_since():
+    public = Footer("Birch & Hill", "7 Hill Road", "https://example.org/u", "https://mail.example.org")
+    content = render(DOCUMENT, public)
+    links = FOOTER.urls("t.s")
+    assert content.html_segments.fill(links).count(links[UNSUBSCRIBE_URL]) == 2
+
+
+def test_the_words_of_the_way_to_choose_are_in_the_letters_language():
+    public = Footer("Birch & Hill", "7 Hill Road", "https://example.org/u", "https://mail.example.org")
+    content = render(DOCUMENT, public, Brand(language="de"))
+    assert "Auswählen, was Sie bekommen: " in content.text

@@ -85,7 +85,7 @@ class MemoryJournal:
     def close(self, last_step: int) -> None:
         self.closed = last_step
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         return None
 
 

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from mailout.outbox.delivery.call_pool import CallPool, Group, InlineCallPool, Prepared, ThreadCallPool, Work
+from mailout.outbox.delivery.call_pool import (
+    CallPool,
+    Group,
+    InlineCallPool,
+    PreparedCall,
+    ThreadCallPool,
+    Work,
+)
 from mailout.outbox.delivery.protocol import Attempt, Claimed
 
 LONG = 600.0  # nobody waits so long: it would mean that the news was missed
@@ -23,10 +30,10 @@ class Waiting:
     def calls_allowed(self) -> int:
         return self.allowed
 
-    def prepare(self, rows: Sequence[Claimed]) -> Prepared:
-        return Prepared((), rows)
+    def prepare(self, rows: Sequence[Claimed]) -> PreparedCall:
+        return PreparedCall((), rows)
 
-    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None]:
+    def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None]:
         def call() -> None:
             self.go.wait(LONG)
 
@@ -74,7 +81,7 @@ class Busy(Waiting):
         self.since = since
         self.called: list[tuple[float | None, str]] = []
 
-    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None] | None:
+    def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None] | None:
         if start is not None and start < self.since:
             return None
         return lambda: self.called.append((start, prepared.rows[0].email))
@@ -110,7 +117,7 @@ class Counting(Waiting):
         self.changed = threading.Condition()
         self.ended = 0
 
-    def wait_for_slot(self, prepared: Prepared, start: float | None) -> Callable[[], None]:
+    def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None]:
         with self.changed:
             self.began.append(prepared.rows[0].email)
             before = self.ended

@@ -5,9 +5,9 @@ from __future__ import annotations
 from urllib.parse import parse_qs, urlsplit
 
 from mailout.base import ids
+from mailout.base.signed_links import TokenData, Tokens
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
-from mailout.letters.content.tokens import TokenData, Tokens
 from mailout.outbox.delivery.compose import Composer
 from mailout.outbox.delivery.protocol import Attempt, Claimed
 
@@ -23,6 +23,7 @@ def link_of(mailout: str, email: str) -> dict[str, list[str]]:
         from_name="News",
         reply_to=None,
         list_key="weekly",
+        view_url=lambda content: f"https://example.org/view/{content}",
     )
     claimed = Claimed(
         attempt=Attempt(ids.message_id(mailout, email), 1),

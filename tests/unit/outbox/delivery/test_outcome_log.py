@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mailout.base.logs import FIELDS, NOTIFICATION_FIELDS
-from mailout.outbox.delivery.outcome_log import ENOUGH, OutcomeLog
+from mailout.outbox.delivery.outcome_log import SAME_LINES_A_RUN, OutcomeLog
 from mailout.outbox.delivery.protocol import TAGGED_WITH, TRIED_ONCE, Attempt, Claimed, Result
 from mailout.outbox.delivery.states import State
 
@@ -83,11 +83,14 @@ def test_a_list_of_wrong_addresses_does_not_drown_the_log(caplog: pytest.LogCapt
     """At INFO the first of each kind; at DEBUG all of them."""
     caplog.set_level(logging.INFO, "mailout.sender")
     observer = OutcomeLog()
-    observer.recorded([pair(State.FAILED, n, code="REJECTED") for n in range(ENOUGH * 3)], None)
+    observer.recorded([pair(State.FAILED, n, code="REJECTED") for n in range(SAME_LINES_A_RUN * 3)], None)
     observer.recorded([pair(State.FAILED, 1, code="OTHER")], None)
     told = [record.getMessage() for record in caplog.records]
-    assert len(told) == ENOUGH + 2
-    assert told[ENOUGH] == f"more than {ENOUGH} messages are FAILED REJECTED; the rest at DEBUG"
+    assert len(told) == SAME_LINES_A_RUN + 2
+    assert (
+        told[SAME_LINES_A_RUN]
+        == f"more than {SAME_LINES_A_RUN} messages are FAILED REJECTED; the rest at DEBUG"
+    )
     caplog.clear()
     caplog.set_level(logging.DEBUG, "mailout.sender")
     observer.recorded([pair(State.FAILED, n, code="REJECTED") for n in range(5)], None)

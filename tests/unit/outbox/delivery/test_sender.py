@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from mailout.base.errors import StoreRolledBack, StoreUnavailable
 from mailout.outbox.delivery import outbox_rows
-from mailout.outbox.delivery.calls import AHEAD
+from mailout.outbox.delivery.calls import JOURNAL_AHEAD_SECONDS
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import (
@@ -107,7 +107,7 @@ class Drowsy(FakeClock):
         self._late = cycle(late)
 
     def sleep(self, seconds: float) -> None:
-        super().sleep(seconds + next(self._late) if seconds > AHEAD else max(0.0, seconds))
+        super().sleep(seconds + next(self._late) if seconds > JOURNAL_AHEAD_SECONDS else max(0.0, seconds))
 
 
 @pytest.mark.parametrize("rate", [50, 200])

@@ -50,6 +50,12 @@ def test_every_type_in_both_shapes_has_its_word(shape: str, name: str, word: str
     assert (event.type, event.recipients, event.provider_message_id) == (word, (ANN,), SES_ID)
 
 
+def test_a_followed_secret_link_is_not_kept() -> None:
+    """A click's event is shown on pages and kept for years: the link in it would still open."""
+    said = changed(ses_event("Click"), click={"link": "https://mail.example.org/join/confirm?token=e30.c2ln"})
+    assert event_of(said).detail == {"link": "https://mail.example.org/join/confirm?token=***"}
+
+
 def test_our_tags_name_the_attempt_and_the_mailout() -> None:
     campaign = "3f2a0000-0000-8000-8000-00000000000c"
     event = event_of(ses_event("Delivery", attempt=OURS, campaign=campaign))

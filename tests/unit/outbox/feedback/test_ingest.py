@@ -16,7 +16,7 @@ from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery.provider_limits import ProviderLimits
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import QueueMessage, ingest, poll, unwrap
-from mailout.outbox.feedback.port import Applied, Reading
+from mailout.outbox.feedback.port import Applied, EventReading
 from mailout.outbox.feedback.reconcile import reconcile
 from mailout.outbox.feedback.suppression import Reason, pull, to_push
 from tests.clocks import NOON, FakeClock
@@ -110,7 +110,7 @@ def test_a_poison_message_ends_in_the_dead_letters(store: SqliteStore, body: str
 class Picky(SqliteStore):
     """Refuses one event, whatever it is with."""
 
-    def apply_events(self, readings: Sequence[Reading]) -> Applied:
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         if any(effect.type == "click" for reading in readings for effect in reading.effects):
             raise StoreError("no clicks here")
         return super().apply_events(readings)

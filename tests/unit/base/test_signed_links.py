@@ -1,4 +1,4 @@
-"""Unsubscribe tokens: everybody can leave, and nobody can make somebody else leave."""
+"""Signed links: everybody can leave, nobody can make somebody else leave, and no link does another's work."""
 
 import hmac
 import json
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.base.errors import SettingsError
-from mailout.letters.content.tokens import MAX_LENGTH, TokenData, Tokens
+from mailout.base.signed_links import MAX_LENGTH, SignedLinks, TokenData, Tokens
 
 SECRET = "a secret of some length"
 emails = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
@@ -151,3 +151,39 @@ def test_no_other_message_can_be_named() -> None:
         assert tokens.read_message(changed) is None
     for other in ("", written[:-1], written + "A", written + "=", tokens.make("ann@example.org"), "ж"):
         assert tokens.read_message(other) is None
+
+
+payloads = st.dictionaries(
+    st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8"), max_size=30)
+)
+
+
+@given(payload=payloads)
+def test_a_link_gives_back_what_was_signed_also_after_the_secret_was_changed(payload):
+    token = SignedLinks([SECRET], "join").make(payload)
+    assert SignedLinks([SECRET], "join").read(token) == payload
+    assert SignedLinks(["a newer one", SECRET], "join").read(token) == payload
+    assert SignedLinks(["a newer one"], "join").read(token) is None
+
+
+def test_a_link_for_one_purpose_opens_nothing_else():
+    token = SignedLinks([SECRET], "join").make({"email": "ada@example.org"})
+    assert SignedLinks([SECRET], "sign-in").read(token) is None
+    assert Tokens([SECRET]).read(token) is None
+    assert SignedLinks([SECRET], "join").read(Tokens([SECRET]).make("ada@example.org")) is None
+
+
+@given(st.data())
+def test_a_changed_link_is_no_link(data):
+    links = SignedLinks([SECRET], "view")
+    token = links.make({"mailout": "m", "at": 5})
+    place = data.draw(st.integers(0, len(token) - 1))
+    letter = data.draw(st.sampled_from("abcXYZ019-_.").filter(lambda one: one != token[place]))
+    assert links.read(token[:place] + letter + token[place + 1 :]) is None
+
+
+def test_a_link_that_is_too_old_or_from_the_future_is_refused():
+    links = SignedLinks([SECRET], "join")
+    token = links.make({"at": 1000})
+    assert links.read_fresh(token, 1000, 60) == links.read_fresh(token, 1060, 60) == {"at": 1000}
+    assert links.read_fresh(token, 1061, 60) is links.read_fresh(token, 999, 60) is None

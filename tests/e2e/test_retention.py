@@ -25,15 +25,16 @@ def sent_long_ago(mailout: Commands) -> str:
 def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout: Commands) -> None:
     id = sent_long_ago(mailout)
     (mailout.home / "reports" / f"{id}.csv").unlink()  # made again while it still can be
-    plan = mailout("archive", "--dry-run", "--json")
+    plan = mailout("retention", "--dry-run", "--json")
     assert [one["messages"] for one in plan.data["would_archive"]] == [3]
     assert not (mailout.home / "archive").exists()
-    done = mailout("archive")
+    done = mailout("retention")
     assert done.code == 0
     assert "Archived 1 mailout with 3 messages" in done.out
     assert (mailout.home / "reports" / f"{id}.csv").read_text().count("@example.org") == 3
     assert pl.read_parquet(mailout.home / "archive/*.parquet")["email"].len() == 3
-    assert mailout("archive").out == "Nothing to archive.\n"
+    assert mailout("retention").out == "Nothing to archive.\n"
+    assert mailout("archive").out == "Nothing to archive.\n"  # its name until the next version
 
     said = mailout("status", id).out
     assert "Rehearsal: 3 letters." in said
@@ -51,7 +52,7 @@ def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout:
 
 def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Commands) -> None:
     id = sent_long_ago(mailout)
-    assert mailout("archive", "--out", "elsewhere", "--json").data["archived"][0]["messages"] == 3
+    assert mailout("retention", "--out", "elsewhere", "--json").data["archived"][0]["messages"] == 3
     done = mailout("subscribers", "forget", "ana@example.org", "--json", "--yes")
     assert (done.data["messages"], len(done.data["archives"])) == (0, 1)
     assert done.data["archives_out_of_reach"] == []
@@ -65,6 +66,6 @@ def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Comman
 
 
 def test_too_young_is_named_with_its_remedy(mailout: Commands) -> None:
-    ended = mailout("archive", "--older-than", "7")
+    ended = mailout("retention", "--older-than", "7")
     assert ended.code == 2
     assert "--older-than 30" in ended.one_line

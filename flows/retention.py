@@ -10,14 +10,14 @@ from prefect.states import Completed
 from flows.heartbeats import heartbeats
 from mailout.app.engine import Engine
 from mailout.insight.retention.archiving import DEFAULT_DAYS
-from tasks.archive import archive_old_mailouts
 from tasks.logs import with_engine
+from tasks.retention import archive_old_mailouts
 
 
-@flow(name="archive", retries=0)
+@flow(name="retention", retries=0)
 @heartbeats
 @with_engine
-def archive(engine: Engine, older_than: int = DEFAULT_DAYS) -> State[Any]:
+def retention(engine: Engine, older_than: int = DEFAULT_DAYS) -> State[Any]:
     """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.
 
     Args:

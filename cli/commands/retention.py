@@ -1,4 +1,4 @@
-"""`mailout archive`: mailouts that have long been over leave the store for Parquet files."""
+"""`mailout retention`: mailouts that have long been over leave the store for Parquet files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import typer
 from cli.engine import open_engine
 from cli.names import SHORT_ID_CHARS
 from cli.output import Json, note, print_json, say
-from cli.show import near, titled
+from cli.show import near
 from cli.tables import TextTable
 from mailout.app import wiring
-from mailout.insight.reporting.phrases import count
+from mailout.insight.reporting.phrases import count, titled
 from mailout.insight.retention.archiving import DEFAULT_DAYS, Archived, Kept
 from mailout.outbox.queue.mailout import Mailout
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-@app.command(epilog="Example: mailout archive --older-than 180 --dry-run")
-def archive(
+@app.command(epilog="Example: mailout retention --older-than 180 --dry-run")
+def retention(
     older_than: Annotated[
         int,
         typer.Option("--older-than", metavar="DAYS", help="Those that ended so many days ago; 30 at least."),

@@ -1,0 +1,248 @@
+"""A draft is a letter: what is written in Notion, how it looks, what to check, and how it is sent: as a test,
+now, or at a time. Whoever sends it stays here until it starts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+from starlette.concurrency import run_in_threadpool
+
+from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.letter_acts import ask, wrong_number
+from gateway.dashboard.letter_numbers import people_on
+from gateway.dashboard.letters import snoozed, tested, why_not_yet, would_get_it
+from gateway.dashboard.mail_view import VIEWS, mail_page, mail_view
+from gateway.dashboard.planned import draft_page, planned_letters
+from gateway.dashboard.sessions import LoginSession
+from gateway.dashboard.troubles import REFUSED_BEFORE
+from gateway.dashboard.views import HEADERS, go_to
+from mailout.base import error_log, ids
+from mailout.base.errors import AbortCode, MailoutError, NotFound, StoreError, UsageError
+from mailout.base.time_format import local_minute
+from mailout.insight.history import history_rows
+from mailout.insight.history.port import WrittenPage
+from mailout.kinds.mailouts.drafts import Draft
+from mailout.letters.content.refs import page_id_of, page_url
+from mailout.letters.content.sample import sample_subject
+from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.port import Request as Asked
+from mailout.outbox.queue.port import RequestKind, mailout_or_none
+
+MOST_DAYS_AHEAD = 366
+ASKED_JUST_NOW_SECONDS = 120.0
+"""A letter that came into the queue so shortly before is the one that was asked for here."""
+
+
+def router(desk: Desk) -> APIRouter:
+    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+
+    @routes.get("/draft")
+    def draft(request: Request, ref: str = "", view: str = "desktop", read: bool = False) -> Response:
+        session = desk.visitor(request)
+        ref = _known(desk, ref)
+        real = _sent_already(desk, ref)
+        if real is not None:
+            return RedirectResponse(f"/letters/{real.id}", 303, headers={"Cache-Control": "no-store"})
+        return desk.views.page(
+            request,
+            "draft.html.j2",
+            session,
+            view=view if view in VIEWS else "desktop",
+            reader=request.query_params.get("as", ""),
+            part=_part(desk, request, session, ref) if read else None,
+            **_standing(desk, ref),
+        )
+
+    @routes.get("/draft/letter")
+    def part(request: Request, ref: str = "", view: str = "desktop") -> Response:
+        """What takes a moment: the page is read from Notion and rendered."""
+        session = desk.visitor(request)
+        ref = _known(desk, ref)
+        return desk.views.page(
+            request,
+            "draft_letter.html.j2",
+            session,
+            view=view if view in VIEWS else "desktop",
+            reader=request.query_params.get("as", ""),
+            part=_part(desk, request, session, ref),
+            **_standing(desk, ref),
+        )
+
+    @routes.get("/draft/live")
+    def live(request: Request, ref: str = "", since: float = 0.0) -> Response:
+        """How the request stands; once it is a letter, the whole page goes there."""
+        session = desk.visitor(request)
+        ref = _known(desk, ref)
+        letter = history_rows.latest_of(desk.store, [ref]).get(ref)
+        if letter is not None and not letter.is_test and since and letter.created_at >= since:
+            return Response(status_code=204, headers={"HX-Redirect": f"/letters/{letter.id}", **HEADERS})
+        return desk.views.page(request, "draft_live.html.j2", session, **_standing(desk, ref, since))
+
+    @routes.get("/draft/mail")
+    def mail(request: Request, ref: str = "", scheme: str = "light") -> Response:
+        desk.visitor(request)
+        found = _read(desk, _known(desk, ref))
+        if isinstance(found, str) or found.content is None:
+            return mail_page(desk, None)
+        shown = mail_view(desk, request, found.content, found.from_name)
+        return mail_page(desk, shown, dark=scheme == "dark")
+
+    @routes.post("/draft/test")
+    async def test(request: Request) -> Response:
+        _, form = await desk.acting(request, admin=False)
+        ref = await run_in_threadpool(_known, desk, form.get("ref"))
+        return await ask(desk, request, ref, test=True, back=draft_page(ref))
+
+    @routes.post("/draft/send")
+    async def send(request: Request) -> Response:
+        """Only with the number of people typed by hand, as it is now."""
+        _, form = await desk.acting(request)
+        ref, size, real = await run_in_threadpool(_offer, desk, form.get("ref"))
+        if real is not None:
+            return go_to(f"/letters/{real.id}", "It has been asked for already: this is it.")
+        if wrong := wrong_number(form.get("number"), size):
+            return go_to(draft_page(ref), wrong)
+        return await ask(desk, request, ref, test=False, back=draft_page(ref))
+
+    @routes.post("/draft/schedule")
+    async def schedule(request: Request) -> Response:
+        _, form = await desk.acting(request)
+        ref, _, real = await run_in_threadpool(_offer, desk, form.get("ref"))
+        if real is not None:
+            return go_to(f"/letters/{real.id}", "It has been asked for already: this is it.")
+        try:
+            at = moment_of(form.get("at"), desk)
+        except UsageError as error:
+            return go_to(draft_page(ref), str(error))
+        return await ask(desk, request, ref, test=False, back=draft_page(ref), at=at)
+
+    @routes.post("/draft/cancel")
+    async def cancel(request: Request) -> Response:
+        """Take back what is asked for and is not a letter yet."""
+        session, form = await desk.acting(request)
+        ref = await run_in_threadpool(_known, desk, form.get("ref"))
+
+        def do() -> None:
+            if not desk.store.answered(Asked(ref, RequestKind.REAL)):
+                raise UsageError(
+                    "There is nothing to take back: it is being sent already, or was not asked for."
+                )
+
+        return await desk.do(
+            request,
+            session,
+            do,
+            what="took back a letter",
+            about=ref,
+            said="Taken back: it is a draft again.",
+            back=draft_page(ref),
+        )
+
+    return routes
+
+
+def moment_of(written: str, desk: Desk) -> float:
+    """A date and time in the organisation's zone, to come."""
+    try:
+        at = datetime.fromisoformat(written).replace(tzinfo=desk.zone).timestamp()
+    except ValueError:
+        raise UsageError("Nothing is scheduled: choose a date and a time.") from None
+    now = desk.store.now()
+    if at <= now:
+        raise UsageError(f"Nothing is scheduled: {desk.views.when(at)} has passed.")
+    if at > now + MOST_DAYS_AHEAD * 86_400:
+        raise UsageError("Nothing is scheduled: it is more than a year ahead.")
+    return at
+
+
+def _known(desk: Desk, ref: str) -> str:
+    """A page, or a file that has been a letter here before: no other file of this machine is read."""
+    page = page_id_of(ref)
+    if page is None and ref not in history_rows.latest_of(desk.store, [ref]):
+        raise NotFound("There is no such letter.")
+    return page or ref
+
+
+def _sent_already(desk: Desk, ref: str) -> Mailout | None:
+    """The real letter, unless it was cancelled before anybody got it."""
+    real = mailout_or_none(desk.store, ids.mailout_id(ref))
+    if real and real.status is Status.CANCELLED and not real.ledger.sent + real.ledger.unknown:
+        return None
+    return real
+
+
+def _read(desk: Desk, ref: str, *, again: bool = False) -> Draft | str:
+    """The letter as it is written now, or why it cannot be read."""
+    if desk.tools.drafts is None:
+        return "What is written cannot be read from here."
+    try:
+        return desk.tools.drafts.read(ref, again=again)
+    except StoreError:
+        raise
+    except MailoutError as error:
+        return str(error)
+
+
+def _offer(desk: Desk, ref: str) -> tuple[str, int, Mailout | None]:
+    """Its name, how many people would get it now, and the letter that it became already."""
+    ref = _known(desk, ref)
+    found = _read(desk, ref, again=True)
+    size = people_on(desk.store, found.list_key, found.segment) if isinstance(found, Draft) else 0
+    return ref, size, _sent_already(desk, ref)
+
+
+def _part(desk: Desk, request: Request, session: LoginSession, ref: str) -> dict[str, Any]:
+    found = _read(desk, ref, again=request.query_params.get("again") == "1")
+    if isinstance(found, str):
+        return {"problem": found, "draft": None, "mail": None, "findings": [], "size": 0}
+    size = people_on(desk.store, found.list_key, found.segment)
+    checks = [("fail", said) for said in found.stops] + [("warn", said) for said in found.findings]
+    if found.content is not None:
+        checks.append(tested(desk, found.content.hash))
+    checks += [*would_get_it(desk, size, found.list_key, found.segment), *snoozed(desk, found.list_key)]
+    shown = mail_view(desk, request, found.content, found.from_name) if found.content else None
+    return {"problem": "", "draft": found, "mail": shown, "findings": checks, "size": size}
+
+
+def _standing(desk: Desk, ref: str, since: float = 0.0) -> dict[str, Any]:
+    """What is known without reading the page: whether it is asked for, planned, refused or tested."""
+    store = desk.store
+    read = history_rows.written_pages(store)
+    page = next((one for one in (read.pages if read else ()) if one.ref == ref), None)
+    latest = history_rows.latest_of(store, [ref]).get(ref)
+    asked = [one for one in queue_rows.asked(store, waiting=0) if one.ref == ref]
+    planned = next((one for one in queue_rows.planned(store) if one.ref == ref), None)
+    coming = next((one for one in planned_letters(desk) if one.ref == ref), None)
+    subject = page.subject if page else latest.subject if latest else ""
+    now = store.now()
+    return {
+        "ref": ref,
+        "subject": sample_subject(subject),
+        "page": page,
+        "in_notion": page_url(ref) or "",
+        "asked": asked,
+        "planned_at": planned.not_before if planned else None,
+        "planned_field": local_minute(planned.not_before, desk.zone)
+        if planned and planned.not_before
+        else "",
+        "earliest": local_minute(now, desk.zone),
+        "zone_name": str(desk.zone),
+        "why_not": why_not_yet(desk, page or WrittenPage(ref, "", "", is_ready=False), coming),
+        "refused": "" if asked or planned else _refused(desk, ref, latest, page),
+        "tests": latest if latest is not None and latest.is_test else None,
+        "paused": queue_rows.all_paused(store),
+        "since": since or (now - ASKED_JUST_NOW_SECONDS if asked else 0.0),
+    }
+
+
+def _refused(desk: Desk, ref: str, latest: Mailout | None, page: WrittenPage | None) -> str:
+    """Why the last request for it came to nothing; empty: nothing stands in the way since."""
+    error = next(iter(error_log.errors(desk.store, ref, limit=1)), None)
+    if error is None or (error.code != REFUSED_BEFORE and error.code not in tuple(AbortCode)):
+        return ""
+    edited = page is not None and not page.is_failed and (page.edited_at or 0.0) > error.at
+    return "" if edited or (latest is not None and latest.created_at >= error.at) else error.message

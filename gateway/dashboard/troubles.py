@@ -1,0 +1,267 @@
+"""What is not as it should be, one thing at a time: counted on Home, shown as cards under Problems, listed
+under Letters. What is resolved is not in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+from gateway.dashboard.desk import Desk
+from gateway.dashboard.letter_numbers import modes_shown
+from mailout.base import error_log
+from mailout.base.error_log import ErrorRecord
+from mailout.base.errors import AbortCode
+from mailout.base.redact import redact_text
+from mailout.insight.history import history_rows
+from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
+from mailout.insight.reporting.phrases import count, headline, left_alone, waiting
+from mailout.letters.content.refs import page_id_of
+from mailout.letters.content.sample import sample_subject
+from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
+
+TROUBLES_SHOWN_SECONDS = 14 * 86_400.0
+"""How long what ended badly is shown, unless somebody closes it first."""
+ERRORS_READ = 500
+CLOSED = "closed a problem"
+"""What the log of acts says of it; `about` is the problem's key."""
+REFUSED_BEFORE = "cannot_be_sent"
+NOT_STOPPED = frozenset({AbortCode.MAILOUT_ALREADY_SENT})
+_SERVER_PATH = re.compile(r"""(?<![\w:/.])/(?:[^\s/:"'“”,]+/)+([^\s/:"'“”,]+)""")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    title: str
+    said: str
+    since: float
+    level: str = "fail"  # `warn`: worth a look, nobody waits for it
+    remedy: str = ""
+    link: str = ""
+    link_label: str = "Open"
+    key: str = ""  # by which it can be closed; empty: it goes when it is resolved
+    details: Sequence[tuple[str, str]] = field(default=())  # (code, message), folded away
+    is_letter: bool = False  # a letter that failed or stopped
+
+
+def letter_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
+    """Letters that failed, stand still, or were stopped before they became letters; the latest first.
+    `hide`: addresses are not for everybody."""
+    since = desk.store.now() - TROUBLES_SHOWN_SECONDS
+    closed = _closed(desk, since)
+    errors = [one for one in error_log.errors(desk.store, limit=ERRORS_READ) if one.at >= since]
+    found = [*_failed(desk, errors, since), *_stopped(desk, errors)]
+    shown = [one for one in found if one.since > closed.get(one.key, 0.0)]
+    shown += _silent(desk)
+    return sorted((_plain(one, hide=hide) for one in shown), key=lambda one: -one.since)
+
+
+def other_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
+    """What is written down and is no letter's end: findings in what is written, and errors of no letter."""
+    since = desk.store.now() - TROUBLES_SHOWN_SECONDS
+    closed = _closed(desk, since)
+    errors = [one for one in error_log.errors(desk.store, limit=ERRORS_READ) if one.at >= since]
+    found = [*_findings(desk, errors), *_general(errors), *_refusals(desk, since)]
+    shown = (one for one in found if one.since > closed.get(one.key, 0.0))
+    return sorted((_plain(one, hide=hide) for one in shown), key=lambda one: -one.since)
+
+
+def waits_for_a_person(desk: Desk, mailout: Mailout) -> Trouble:
+    said = waiting(mailout, desk.zone) or headline(mailout)
+    if mailout.ledger.unknown:
+        said += f" Say what became of the {count(mailout.ledger.unknown, 'message')} in doubt."
+    return Trouble(
+        _title(mailout), said, mailout.created_at, link=f"/letters/{mailout.id}", link_label="Decide"
+    )
+
+
+def _closed(desk: Desk, since: float) -> Mapping[str, float]:
+    """When each was closed last."""
+    acts = history_rows.acts_of(desk.store, CLOSED, since)
+    return {act.about: act.at for act in sorted(acts, key=lambda act: act.at)}
+
+
+def _failed(desk: Desk, errors: Sequence[ErrorRecord], since: float) -> Iterable[Trouble]:
+    modes = modes_shown(desk.queue_forecast.rehearses)
+    for mailout in history_rows.failed_letters(desk.store, modes=modes, since=since):
+        if mailout.outcome is not MailoutOutcome.FAILED or mailout.ledger.unknown:
+            continue  # messages in doubt wait for a person: that is another card
+        codes = {one.code: one.message for one in errors if one.mailout == mailout.id}
+        yield Trouble(
+            _title(mailout),
+            headline(mailout),
+            mailout.completed_at or mailout.created_at,
+            remedy=next(filter(None, map(remedy, codes)), ""),
+            link=f"/letters/{mailout.id}",
+            key=f"letter {mailout.id}",
+            details=list(codes.items()),
+            is_letter=True,
+        )
+
+
+def _silent(desk: Desk) -> Iterable[Trouble]:
+    now = desk.store.now()
+    for mailout in queue_rows.mailouts(desk.store, statuses=[Status.PROCESSING]):
+        by = mailout.goes_on_by(now, desk.settings.lock_seconds)
+        if by is not None:
+            said = left_alone(mailout, by, desk.zone)
+            yield Trouble(
+                _title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}", is_letter=True
+            )
+
+
+def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
+    """Refused before there was a letter, and neither asked for again nor edited since: the last refusal."""
+    latest: dict[str, ErrorRecord] = {}
+    for one in errors:
+        if one.mailout and _stops(one.code):
+            latest.setdefault(one.mailout, one)
+    if not latest:
+        return
+    letters = history_rows.latest_of(desk.store, list(latest))
+    read = history_rows.written_pages(desk.store)
+    pages = {page.ref: page for page in (read.pages if read else ())}
+    for ref, error in latest.items():
+        page, letter = pages.get(ref), letters.get(ref)
+        edited = page is not None and not page.is_failed and (page.edited_at or 0.0) > error.at
+        if edited or (letter is not None and letter.created_at >= error.at):
+            continue
+        subject = page.subject if page else letter.subject if letter else ""
+        file = "A letter" if page_id_of(ref) else PurePath(ref).name
+        yield Trouble(
+            f"“{sample_subject(subject)}”" if subject else file,
+            f"It was not sent: {error.message}",
+            error.at,
+            remedy=remedy(error.code),
+            link=f"/draft?ref={ref}" if page_id_of(ref) else "",
+            key=f"page {ref}",
+            details=[(error.code, error.message)],
+            is_letter=True,
+        )
+
+
+def _stops(code: str) -> bool:
+    return code == REFUSED_BEFORE or (code in tuple(AbortCode) and code not in NOT_STOPPED)
+
+
+def _findings(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
+    """What an author should look at in a letter that is not sent for real yet: a card a letter."""
+    by_letter: dict[str, list[ErrorRecord]] = {}
+    for one in errors:
+        if one.mailout and one.stage == "content" and not _stops(one.code):
+            by_letter.setdefault(one.mailout, []).append(one)
+    letters = {one.id: one for one in history_rows.mailouts_of(desk.store, list(by_letter))}
+    latest = history_rows.latest_of(desk.store, sorted({one.ref for one in letters.values()}))
+    for id, found in by_letter.items():
+        letter = letters.get(id)
+        if letter is None or latest[letter.ref].id != id:
+            if letter is not None or not page_id_of(id):
+                continue
+        elif letter.status is Status.COMPLETED and not letter.is_test and not letter.is_rehearsal:
+            continue  # it is sent
+        yield Trouble(
+            _title(letter) if letter else "A page in Notion",
+            f"{count(len(found), 'thing')} to look at before it is sent."
+            if len(found) > 1
+            else found[0].message,
+            found[0].at,
+            "warn",
+            remedy=next(filter(None, (remedy(one.code) for one in found)), ""),
+            link=f"/letters/{id}" if letter else f"/draft?ref={id}",
+            key=f"findings {id}",
+            details=[*dict.fromkeys((one.code, one.message) for one in found)],
+        )
+
+
+def _general(errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
+    """Errors of no letter: one card a kind."""
+    kinds: dict[str, list[ErrorRecord]] = {}
+    for one in errors:
+        if not one.mailout and not _stops(one.code):
+            kinds.setdefault(one.code, []).append(one)
+    for code, found in kinds.items():
+        times = f"{count(len(found), 'time')}: " if len(found) > 1 else ""
+        yield Trouble(
+            WORDS.get(found[0].stage, "An error"),
+            times + found[0].message,
+            found[0].at,
+            "warn",
+            remedy=remedy(code),
+            key=f"error {code}",
+            details=[*dict.fromkeys((one.code, one.message) for one in found)][:10],
+        )
+
+
+def _refusals(desk: Desk, since: float) -> Iterable[Trouble]:
+    for one in history_rows.refusals(desk.store, limit=20):
+        if one.last_at < since:
+            continue
+        what, advice = REFUSED.get(one.path, (one.path, ""))
+        yield Trouble(
+            f"{what} refused",
+            f"{one.why} ({count(one.n, 'time')}). Nothing was changed by it.",
+            one.last_at,
+            "warn",
+            remedy=advice,
+            key=f"refused {one.path} {one.why}"[:200],
+        )
+
+
+def remedy(code: str) -> str:
+    """What a person can do about it; empty where nobody knows."""
+    if code in REMEDIES:
+        return REMEDIES[code]
+    if code in NOTES:
+        return NOTES[code].remedy
+    return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
+
+
+def _title(mailout: Mailout) -> str:
+    return f"“{sample_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
+
+
+def _plain(one: Trouble, *, hide: bool) -> Trouble:
+    """Without paths of the server, which help nobody here; without addresses, where they are not for all."""
+
+    def shown(text: str) -> str:
+        text = _SERVER_PATH.sub(r"\1", text)
+        return redact_text(text) if hide else text
+
+    details = [(code, shown(message)) for code, message in one.details]
+    return replace(one, said=shown(one.said), details=details)
+
+
+REMEDIES = {
+    "content_block_unsupported": "Open the letter to see what remains of it, or write it with another kind of"
+    " block in Notion.",
+    AbortCode.VARIABLE_MISSING: "Write what they read instead, as in `{{ first_name | friend }}`, or import"
+    " the values under People.",
+}
+"""For somebody who has no terminal."""
+WORDS = {
+    "content": "Something in a letter",
+    "audience": "Something in the list of people",
+    "delivery": "Something in sending",
+    "feedback": "Something in what came back",
+    "report": "Something in the reports",
+}
+REFUSED: Mapping[str, tuple[str, str]] = {
+    "/ses-events": (
+        "Delivery report (SNS)",
+        "Is it your own SNS topic? Add it to `SNS_TOPIC_ARNS`. If not, ignore it: somebody else sent it.",
+    ),
+    "/webhooks/notion": (
+        "Notion webhook",
+        "Did you set one up? Check `NOTION_WEBHOOK_TOKEN` or `NOTION_AUTOMATION_SECRET`. If not, ignore it.",
+    ),
+    "/send-mailout": (
+        "Request to send a letter",
+        "Is it your own program? Check its token against `API_TOKEN`. If not, ignore it.",
+    ),
+    "/articles/send": (
+        "Request to send an article",
+        "Is it your own program? Check its password against `ADMIN_PASSWORD`. If not, ignore it.",
+    ),
+}

@@ -1,0 +1,226 @@
+"""`/join`: strangers ask to join a list, and confirm it by the link in a mail.
+
+Whoever posts gets the same answer after the same work: neither tells who is subscribed, nor what a limit
+says. Only the POST of the confirmation's page changes anything; mail scanners follow links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+
+from gateway.answers import Ok, errors, read_body, refusal, wants_json
+from gateway.pages import HEADERS, Page, Pages
+from gateway.server import network_of
+from mailout.base.settings import Settings
+from mailout.base.signed_links import SignedLinks, TokenData
+from mailout.insight.metrics.port import Counter
+from mailout.kinds.sign_ups.confirmations import PURPOSE, ConfirmationMails
+from mailout.kinds.sign_ups.port import (
+    CONFIRM_SECONDS,
+    Asked,
+    Confirmation,
+    Confirmed,
+)
+from mailout.letters.audience.list_rows import List, lists, public_lists
+from mailout.letters.content.from_settings import brand_of
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.store import Store
+
+MAX_FORM = 8192
+MAX_FIELDS = 50
+MAX_LISTS = 10
+"""In one sign-up: all of it has to fit into a link."""
+QUICKEST_SECONDS = 2.0
+"""Nobody types an address in less."""
+FROM_ANYWHERE = {"Access-Control-Allow-Origin": "*"}
+"""A form may stand on any site, and its script may read that it was taken: that is all it ever says."""
+
+Token = Annotated[str, Query(description="`base64url(payload).base64url(HMAC-SHA256(payload))`, unpadded")]
+ListKey = Annotated[str | None, Query(alias="list", description="Show this list alone")]
+PAGE: dict[int | str, dict[str, Any]] = {
+    200: {"model": Ok, "content": {"text/html": {}}, "description": "A page, or JSON if asked for"}
+}
+FIELDS = {
+    "email": {"type": "string"},
+    "name": {"type": "string"},
+    "list": {"type": "array", "items": {"type": "string"}, "description": "Keys of public lists"},
+    "website": {"type": "string", "description": "Stays empty: no person sees it"},
+    "started": {"type": "string", "description": "When the form was shown, signed; a static form has none"},
+}
+FORM = {
+    "requestBody": {
+        "content": {
+            "application/x-www-form-urlencoded": {
+                "schema": {"type": "object", "required": ["email"], "properties": FIELDS}
+            }
+        }
+    }
+}
+
+
+def router(settings: Settings, store: Store) -> APIRouter:
+    routes = APIRouter(tags=["joining"])
+    join = _Joining(settings, store)
+
+    @routes.get("/join", response_model=None, responses={**PAGE, **errors(503)})
+    async def form(request: Request, key: ListKey = None) -> Response:
+        """The public lists, and a form."""
+        return await run_in_threadpool(join.show_form, request, key)
+
+    @routes.post(
+        "/join", response_model=None, responses={**PAGE, **errors(400, 413, 503)}, openapi_extra=FORM
+    )
+    async def ask(request: Request) -> Response:
+        """Ask for a confirmation. Everybody gets the same answer; over a limit nothing is sent."""
+        body = (await read_body(request, MAX_FORM)).decode("utf-8", "replace")
+        try:
+            form = parse_qs(body, max_num_fields=MAX_FIELDS)
+        except ValueError:
+            return refusal(400, headers=HEADERS | FROM_ANYWHERE)
+        return await run_in_threadpool(join.ask, request, form)
+
+    @routes.get("/join/confirm", response_model=None, responses={**PAGE, **errors(400, 503)})
+    async def confirm(request: Request, token: Token = "") -> Response:
+        """One button. It changes nothing."""
+        return await run_in_threadpool(join.show_confirm, request, token)
+
+    @routes.post("/join/confirm", response_model=None, responses={**PAGE, **errors(400, 409, 503)})
+    async def confirm_now(request: Request, token: Token = "") -> Response:
+        """Subscribe. A second time changes nothing."""
+        return await run_in_threadpool(join.confirm, request, token)
+
+    return routes
+
+
+class _Joining:
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._store = store
+        write_to = settings.reply_to or settings.from_email
+        brand = brand_of(settings)
+        self._pages = Pages(settings.org_name, settings.org_address, write_to, brand)
+        self._links = SignedLinks(settings.unsubscribe_keys, PURPOSE)
+        self._started = SignedLinks(settings.unsubscribe_keys, f"{PURPOSE} form")
+        self._own_page = f"{(settings.public_url or '').rstrip('/')}/join"
+        self._mails = ConfirmationMails(
+            settings.org_name or "",
+            settings.org_address or "",
+            brand,
+            ZoneInfo(settings.send_timezone),
+            settings.mailout_transport == REHEARSING,
+        )
+
+    def show_form(self, request: Request, key: str | None) -> Response:
+        open_to_all = public_lists(self._store)
+        shown = [one for one in open_to_all if one.key == key] or open_to_all
+        return self._form(request, shown, ticked=[one.key for one in shown] if len(shown) == 1 else [])
+
+    def ask(self, request: Request, form: Mapping[str, Sequence[str]]) -> Response:
+        """Reads the lists and the time, then writes once, whatever was posted and by whom."""
+        email, name = (form.get(field, [""])[0].strip() for field in ("email", "name"))
+        open_to_all = public_lists(self._store)
+        keys = form.get("list", [])
+        chosen = [one for one in open_to_all if one.key in keys]
+        now = self._store.now()
+        if not keys and len(open_to_all) == 1:
+            chosen = list(open_to_all)
+        sign_up = self._mails.sign_up(
+            email,
+            chosen,
+            name=name,
+            page=_page(request) or self._own_page,
+            network=network_of(request.client.host if request.client else None),
+            words=self._pages.spoken(request.headers.get("accept-language", "")),
+            now=now,
+        )
+        if sign_up is None or not 0 < len(chosen) <= MAX_LISTS:
+            wrong = "join_bad_email" if sign_up is None else "join_no_list"
+            return self._refuse(request, open_to_all, wrong, ticked=keys, email=email, name=name)
+        if self._is_bot(form, now):
+            self._store.add_counts({(Counter.SIGN_UPS, Asked.BOT): 1})
+        else:
+            self._store.ask_sign_up(sign_up)
+        return self._done(request, Page.ASKED)
+
+    def show_confirm(self, request: Request, token: str) -> Response:
+        found = self._read(token)
+        if found is None:
+            return self._bad(request)
+        if wants_json(request):
+            return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
+        return self._show(request, Page.CONFIRM, **self._about(found), wording=found.wording)
+
+    def confirm(self, request: Request, token: str) -> Response:
+        found = self._read(token)
+        if found is None:
+            return self._bad(request)
+        match self._store.confirm_sign_up(found):
+            case Confirmed.JOINED | Confirmed.KNOWN:
+                return self._done(request, Page.JOINED, **self._about(found))
+            case Confirmed.OVER:
+                return self._bad(request)
+            case Confirmed.COMPLAINED:
+                if wants_json(request):
+                    return refusal(409, headers=HEADERS)
+                return self._show(request, Page.GONE, 409, who=TokenData(found.email))
+
+    def _is_bot(self, form: Mapping[str, Sequence[str]], now: float) -> bool:
+        """Filled in what nobody sees, or was quicker than anybody; a static form tells no time."""
+        if form.get("website", [""])[0].strip():
+            return True
+        started = form.get("started", [""])[0]
+        if not started:
+            return False
+        shown = self._started.read(started)
+        return shown is None or now - shown["at"] < QUICKEST_SECONDS
+
+    def _read(self, token: str) -> Confirmation | None:
+        payload = self._links.read_fresh(token, self._store.now(), CONFIRM_SECONDS)
+        return None if payload is None else self._mails.confirmation(payload)
+
+    def _about(self, found: Confirmation) -> Mapping[str, Any]:
+        """Who, and the lists by the names that they have now."""
+        names = {one.key: one.name for one in lists(self._store)}
+        named = ", ".join(names.get(key, key) for key in found.lists)
+        return {"who": TokenData(found.email), "lists": named}
+
+    def _form(self, request: Request, shown: Sequence[List], status: int = 200, **values: Any) -> Response:
+        started = self._started.make({"at": self._store.now()})
+        empty = {"wrong": "", "email": "", "name": "", "ticked": ()}
+        return self._show(request, Page.JOIN, status, lists=shown, started=started, **empty | values)
+
+    def _refuse(self, request: Request, open_to_all: Sequence[List], wrong: str, **given: Any) -> Response:
+        request.state.why = "a sign-up without an address or a list"
+        if wants_json(request):
+            words = self._pages.spoken(request.headers.get("accept-language", ""))
+            return JSONResponse({"error": words.pages[wrong]}, 400, headers=HEADERS | FROM_ANYWHERE)
+        return self._form(request, open_to_all, 400, wrong=wrong, **given)
+
+    def _bad(self, request: Request) -> Response:
+        request.state.why = "a link to confirm that is not ours, too old or used"
+        return refusal(400, headers=HEADERS) if wants_json(request) else self._show(request, Page.OVER, 400)
+
+    def _done(self, request: Request, page: Page, **values: Any) -> Response:
+        if wants_json(request):
+            return JSONResponse({"ok": True}, headers=HEADERS | FROM_ANYWHERE)
+        return self._show(request, page, **values)
+
+    def _show(self, request: Request, page: Page, status: int = 200, **values: Any) -> Response:
+        accept = request.headers.get("accept-language", "")
+        return self._pages.show(page, status, accept_language=accept, **values)
+
+
+def _page(request: Request) -> str | None:
+    """Where the form stands, as the browser tells it, without what may be personal in its address."""
+    for header in ("referer", "origin"):
+        found = urlsplit(request.headers.get(header, ""))
+        if found.scheme in ("http", "https") and found.hostname:
+            host = found.netloc.rpartition("@")[2]
+            return urlunsplit((found.scheme, host, found.path, "", ""))
+    return None

@@ -1,0 +1,304 @@
+"""Letters on the web: the archive with its feed, and each letter in a browser.
+
+Everything is made of the content that was sent. Nothing in an answer is about who asks, so any cache may keep
+it; a minute later at the latest it is asked for again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from threading import Lock
+from typing import Annotated, Any
+from urllib.parse import urlencode, urlsplit
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from markupsafe import Markup
+
+from gateway.answers import errors
+from gateway.cached_answers import cached
+from gateway.pages import TEMPLATES, Page, Pages
+from mailout.base.errors import NotFound
+from mailout.base.settings import Settings
+from mailout.insight import web_archive
+from mailout.insight.web_archive import ArchivedLetter
+from mailout.letters.content import content_rows
+from mailout.letters.content.from_settings import brand_of, view_links_of
+from mailout.letters.content.languages import FALLBACK, Language, language, preferred
+from mailout.letters.content.signup_form import signup_form
+from mailout.letters.content.web import WebPage, description_of, web_page
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Queue
+
+PAGE_LETTERS = 20
+FEED_LETTERS = 20
+LISTING_SECONDS = 20.0
+"""So long the list of letters is not read again: for a thousand that takes some 40 ms. With the caches' time,
+what is unpublished is gone within a minute; its own page sooner."""
+TEST_DAYS = 30
+"""For which a test can be seen in a browser."""
+CONTENTS_KEPT = 128
+MOST_PAGES = 10_000
+
+POLICY = (
+    "default-src 'none'; img-src 'self' https: http: data:; style-src 'unsafe-inline'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'"
+)
+"""Of a letter's page: it shares the dashboard's origin, so nothing may run; its looks are its own."""
+NO_INDEX = {"X-Robots-Tag": "noindex, nofollow"}
+_SLUG = re.compile(r"[a-z0-9-]{1,100}")
+_NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+HTML: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A page", "content": {"text/html": {}}},
+    304: {"description": "As it was"},
+    410: {"description": "It was here", "content": {"text/html": {}}},
+}
+XML: dict[int | str, dict[str, Any]] = {
+    200: {"description": "XML", "content": {"application/atom+xml": {}}},
+    304: {"description": "As it was"},
+}
+
+
+ListKey = Annotated[str, Query(alias="list", max_length=200, description="Only letters of this list")]
+
+
+def router(settings: Settings, store: Queue) -> APIRouter:
+    routes = APIRouter(tags=["archive"])
+    archive = _Archive(settings, store)
+
+    @routes.get("/view/{token}", response_class=Response, responses={**HTML, **errors(404, 503)})
+    def view(
+        request: Request, token: Annotated[str, Path(description="Signed: a mailout, and its variant")]
+    ) -> Response:
+        """A letter in a browser, as nobody in particular reads it."""
+        return archive.view(request, token)
+
+    @routes.get("/archive", response_class=Response, responses={**HTML, **errors(404, 503)})
+    def letters(
+        request: Request, key: ListKey = "", page: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 1
+    ) -> Response:
+        """Public letters, the newest first."""
+        return archive.index(request, key, page)
+
+    @routes.get("/archive/feed.xml", response_class=Response, responses={**XML, **errors(404, 503)})
+    def feed(request: Request, key: ListKey = "") -> Response:
+        """The newest public letters as Atom, whole."""
+        return archive.feed(request, key)
+
+    @routes.get("/archive/sitemap.xml", response_class=Response, responses={**XML, **errors(404, 503)})
+    def sitemap(request: Request) -> Response:
+        """The address of every public letter, for search engines."""
+        return archive.sitemap(request)
+
+    @routes.get("/archive/{slug}", response_class=Response, responses={**HTML, **errors(404, 503)})
+    def letter(request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
+        """One public letter."""
+        return archive.letter(request, slug)
+
+    return routes
+
+
+class _Archive:
+    def __init__(self, settings: Settings, store: Queue) -> None:
+        self._settings = settings
+        self._store = store
+        self._zone = ZoneInfo(settings.send_timezone)
+        self._public_url = (settings.public_url or "").rstrip("/")
+        self._root = urlsplit(self._public_url).path  # links inside: the same host, whatever it is called
+        self._org = settings.org_name or ""
+        self._signs_up = settings.signup
+        write_to = settings.reply_to or settings.from_email
+        self._pages = Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
+        self._view_links = view_links_of(settings) if settings.unsubscribe_keys else None
+        self._content = lru_cache(CONTENTS_KEPT)(partial(content_rows.content, store))
+        self._reading = Lock()
+        self._known: Sequence[ArchivedLetter] = ()
+        self._known_at = float("-inf")
+
+    # ── answers ──
+
+    def view(self, request: Request, token: str) -> Response:
+        payload = self._view_links.read(token) if self._view_links and self._public_url else None
+        if payload is None:
+            return self._none(request)
+        content_hash = payload.get("variant")
+        if "mailout" in payload:  # else a letter to one reader at a time
+            mailout = self._mailout(payload["mailout"])
+            if mailout is None or mailout.is_rehearsal:
+                return self._none(request)
+            if mailout.is_test and self._store.now() > mailout.created_at + TEST_DAYS * 86_400:
+                return self._none(request, was_here=True)
+            content_hash = content_hash or mailout.content_hash
+        page = self._page(content_hash)
+        return self._none(request) if page is None else cached(request, page.html(), POLICY, NO_INDEX)
+
+    def index(self, request: Request, key: str, number: int) -> Response:
+        known = self._letters()
+        shown = [one for one in known if not key or one.list_key == key]
+        first = (number - 1) * PAGE_LETTERS
+        part = shown[first : first + PAGE_LETTERS]
+        if not self._public_url or (not part and (key or number > 1)):
+            return self._none(request)
+        accept = request.headers.get("accept-language", "")
+        words = language(self._settings.language) if self._settings.language else preferred(accept)
+        lists = dict(sorted({(one.list_key, one.list_title) for one in known}, key=lambda one: one[1]))
+        response = self._pages.show(
+            Page.LETTERS,
+            accept_language=accept,
+            title=self._title(words, lists.get(key)),
+            address=self._public_url + self._list("", key, number),
+            feed=self._public_url + self._feed(key),
+            number=number,
+            lists=self._choices(lists, key, words.pages["every_list"]) if len(lists) > 1 else (),
+            letters=[
+                {
+                    "link": self._link(one),
+                    "title": one.title,
+                    "day": words.day(datetime.fromtimestamp(one.sent_at, self._zone).date()),
+                    "list": one.list_title if len(lists) > 1 and not key else "",
+                    "description": description_of(self._content(one.content_hash)),
+                }
+                for one in part
+            ],
+            newer=self._list(self._root, key, number - 1) if number > 1 else "",
+            older=self._list(self._root, key, number + 1) if len(shown) > first + PAGE_LETTERS else "",
+        )
+        policy = response.headers["Content-Security-Policy"]
+        more = {"Content-Language": words.code}
+        if not self._settings.language:
+            more["Vary"] = "Accept-Language"
+        return cached(request, bytes(response.body).decode(), policy, more)
+
+    def letter(self, request: Request, slug: str) -> Response:
+        asked = self._public_url and _SLUG.fullmatch(slug)
+        found = web_archive.web_letter(self._store, slug) if asked else None
+        if found is None or not found.public:
+            return self._none(request, was_here=found is not None)
+        page = self._page(found.content_hash)
+        if page is None:
+            return self._none(request)
+        words = language(page.language or self._settings.language or page.lang)
+        known = [one for one in self._letters() if one.list_key == found.list_key]
+        place = next((n for n, one in enumerate(known) if one.id == found.id), None)
+        newer = known[place - 1] if place else None
+        older = known[place + 1] if place is not None and place + 1 < len(known) else None
+        around: Any = TEMPLATES.get_template("web_letter.html.j2").module
+        address, feed = self._address(found), self._public_url + self._feed("")
+        html = page.html(
+            head=around.head(page, address, feed, self._org, _iso(found.sent_at)),
+            above=around.above(f"{self._root}/archive", words),
+            below=around.below(self._named(newer), self._named(older), self._join(found, words), words),
+        )
+        return cached(request, html, POLICY)
+
+    def feed(self, request: Request, key: str) -> Response:
+        letters = [one for one in self._letters() if not key or one.list_key == key]
+        if not self._public_url or (key and not letters):
+            return self._none(request)
+        changed = max((one.changed_at for one in self._known if key in ("", one.list_key)), default=0.0)
+        part = letters[:FEED_LETTERS]
+        words = language(self._settings.language or FALLBACK)
+        xml = TEMPLATES.get_template("feed.xml.j2").render(
+            lang=words.code,
+            title=self._title(words, letters[0].list_title if key else None),
+            author=self._org,
+            address=self._public_url + self._feed(key),
+            archive=self._public_url + self._list("", key, 1),
+            updated=_iso(max((one.updated_at for one in part), default=0.0)),
+            entries=[self._entry(one, web_page(self._content(one.content_hash))) for one in part],
+        )
+        return cached(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
+
+    def sitemap(self, request: Request) -> Response:
+        if not self._public_url:
+            return self._none(request)
+        letters = [(self._address(one), _iso(one.updated_at)) for one in self._letters()]
+        pages = [(f"{self._public_url}/archive", ""), *letters]
+        xml = TEMPLATES.get_template("sitemap.xml.j2").render(pages=pages)
+        return cached(request, xml, kind="application/xml")
+
+    # ── what they need ──
+
+    def _letters(self) -> list[ArchivedLetter]:
+        """The public ones; `_known` are also those that were."""
+        with self._reading:  # who comes meanwhile waits, instead of reading it as well
+            if time.monotonic() > self._known_at + LISTING_SECONDS:
+                self._known = web_archive.web_letters(self._store)
+                self._known_at = time.monotonic()
+        return [one for one in self._known if one.public]
+
+    def _mailout(self, id: str) -> Mailout | None:
+        try:
+            return self._store.mailout(id)
+        except NotFound:
+            return None
+
+    def _page(self, content_hash: str | None) -> WebPage | None:
+        try:
+            return None if content_hash is None else web_page(self._content(content_hash))
+        except NotFound:
+            return None
+
+    def _none(self, request: Request, *, was_here: bool = False) -> Response:
+        request.state.why = "no letter, or not any more"
+        accept = request.headers.get("accept-language", "")
+        archive = f"{self._root}/archive"
+        return self._pages.show(
+            Page.NO_LETTER,
+            410 if was_here else 404,
+            accept_language=accept,
+            was_here=was_here,
+            archive=archive,
+        )
+
+    def _title(self, words: Language, list_title: str | None) -> str:
+        title = words.pages["letters_of"].format(org=self._org) if self._org else words.pages["letters"]
+        return f"{title}: {list_title}" if list_title else title
+
+    def _choices(self, lists: dict[str, str], key: str, every: str) -> list[tuple[str, str, bool]]:
+        named = [("", every), *lists.items()]
+        return [(self._list(self._root, one, 1), name, one == key) for one, name in named]
+
+    def _list(self, base: str, key: str, number: int) -> str:
+        asked = ({"list": key} if key else {}) | ({"page": number} if number > 1 else {})
+        return f"{base}/archive{'?' if asked else ''}{urlencode(asked)}"
+
+    def _feed(self, key: str) -> str:
+        return f"/archive/feed.xml{'?' if key else ''}{urlencode({'list': key} if key else {})}"
+
+    def _link(self, letter: ArchivedLetter) -> str:
+        return f"{self._root}/archive/{letter.slug}"
+
+    def _address(self, letter: ArchivedLetter) -> str:
+        return f"{self._public_url}/archive/{letter.slug}"
+
+    def _named(self, letter: ArchivedLetter | None) -> tuple[str, str] | None:
+        return None if letter is None else (self._link(letter), letter.title)
+
+    def _join(self, letter: ArchivedLetter, words: Language) -> Markup | None:
+        """The form to sign up for what this letter is one of."""
+        if not self._signs_up or not letter.joinable:
+            return None
+        return Markup(signup_form(letter.list_key, self._public_url, words))  # noqa: S704 (escaped there)
+
+    def _entry(self, letter: ArchivedLetter, page: WebPage) -> dict[str, str]:
+        return {
+            "id": letter.id,
+            "title": page.title,
+            "link": self._address(letter),
+            "published": _iso(letter.sent_at),
+            "updated": _iso(letter.updated_at),
+            "summary": page.description,
+            "lang": page.lang,
+            "html": page.letter,
+        }
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

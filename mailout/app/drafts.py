@@ -1,0 +1,121 @@
+"""Letters that are written and not sent yet, for somebody who looks at them before they go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from mailout.app.media_wiring import media_store
+from mailout.app.wiring import notion_pages, sources
+from mailout.base.clock import Clock, SystemClock
+from mailout.base.errors import Abort, SourceUnavailable
+from mailout.base.settings import Settings
+from mailout.insight.page_status.updates import PageReports
+from mailout.kinds.mailouts.drafts import Draft
+from mailout.kinds.mailouts.mailouts import MailoutIntake
+from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.letters.content.document import problem_line
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import SourceMailout
+from mailout.letters.content.preflight import findings
+from mailout.letters.content.variables import as_written
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.queue.mailout import Mailout
+from mailout.store import Store
+
+DRAFT_CACHE_SECONDS = 20.0
+"""The page, its frame and its other views show one reading."""
+DRAFTS_CACHED = 16
+NOTION_SECONDS = 5.0
+"""For somebody who waits: one try."""
+
+
+class Drafts:
+    """Fulfils `DraftReader`."""
+
+    def __init__(self, settings: Settings, store: Store, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._known: dict[str, Draft] = {}
+        self._made: MailoutIntake | None = None
+
+    def read(self, ref: str, *, again: bool = False) -> Draft:
+        """As it is written now, or was a few seconds ago."""
+        now = self._clock.now()
+        with self._lock:
+            known = self._known.get(ref)
+        if known is not None and not again and now - known.read_at < DRAFT_CACHE_SECONDS:
+            return known
+        draft = self._read(ref, now)
+        with self._lock:
+            self._known = dict([*self._known.items()][-DRAFTS_CACHED:]) | {ref: draft}
+        return draft
+
+    def look(self) -> None:
+        """Find out which pages are drafts or Ready, now."""
+        reporter = self._intake.pages.reporter
+        if reporter is None or not reporter.finds_ready:
+            raise SourceUnavailable(
+                "Notion is not set up.", remedy="Set NOTION_TOKEN and NOTION_DB_MAILOUTS."
+            )
+        self._store.keep_written_pages(reporter.written())
+
+    def was_edited(self, mailout: Mailout) -> bool:
+        """After some people got it."""
+        return self._intake.was_edited(mailout)
+
+    @property
+    def _intake(self) -> MailoutIntake:
+        """Made on first use: a gateway that nobody looks at needs none of it."""
+        with self._lock:
+            if self._made is None:
+                settings, store, clock = self._settings, self._store, self._clock
+                notion = notion_pages(settings, clock, seconds=NOTION_SECONDS)
+                self._made = MailoutIntake(
+                    settings,
+                    store,
+                    PageReports(store, notion, clock, settings.mailout_transport),
+                    media_store(settings),
+                    sources(notion, clock),
+                    EmailsForTests(settings),
+                    rehearses=settings.mailout_transport == REHEARSING,
+                )
+            return self._made
+
+    def _read(self, ref: str, now: float) -> Draft:
+        source = self._intake.source_mailout(ref)
+        reading = self._intake.reading(source)
+        stops = [str(error) for error in self._intake.refusals(source, reading)]
+        try:
+            document, content = reading.render()
+        except Abort as error:
+            try:  # a picture that readers could not find may still be shown here
+                document, content = self._intake.draft(source)
+            except Abort:
+                return self._draft(source, None, [*dict.fromkeys([*stops, str(error)])], (), now)
+        found = [problem_line(one) for one in findings(document, content)]
+        return self._draft(source, content, stops, found, now)
+
+    def _draft(
+        self,
+        source: SourceMailout,
+        content: Content | None,
+        stops: Sequence[str],
+        found: Sequence[str],
+        now: float,
+    ) -> Draft:
+        return Draft(
+            ref=source.ref,
+            subject=as_written(source.document.subject),
+            list_key=source.list_key,
+            segment=source.segment,
+            from_name=source.from_name,
+            reply_to=source.reply_to,
+            is_test=source.is_test,
+            content=content,
+            stops=stops,
+            findings=found,
+            read_at=now,
+        )

@@ -1,0 +1,67 @@
+"""What a page tells the person who writes: what happened and what they can do. No commands, no addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mailout.base.errors import Abort, AbortCode, MailoutError
+from mailout.insight.reporting.phrases import WHY, count, headline
+from mailout.outbox.queue.mailout import DeferReason, Mailout
+
+WAITING_NOTE = "Waits for a person: "
+"""How a note begins that is out of date once the mailout goes on."""
+AGAIN = "Then set the page to Ready again."
+ASK = "Show this to your administrator."
+BY_ABORT: Mapping[AbortCode, str] = {
+    AbortCode.SUBJECT_REQUIRED: f"Give the page a title. {AGAIN}",
+    AbortCode.EMPTY_BODY: f"Write something on the page. {AGAIN}",
+    AbortCode.MAILOUT_ALREADY_SENT: "For another letter, make another page: duplicate this one and empty its"
+    " sent_at.",
+    AbortCode.MEDIA_UNAVAILABLE: f"Replace it, or make it smaller. {AGAIN} If that does not help, show this"
+    " to your administrator.",
+    AbortCode.INVALID_TEMPLATE: f"Change that. {AGAIN}",
+}
+"""What the writer can do; of everything else, the administrator."""
+BY_REASON: Mapping[DeferReason, str] = {
+    DeferReason.PAUSED: "Your administrator can let it go on.",
+    DeferReason.REPUTATION: "Your administrator has to look at the list first.",
+    DeferReason.CONFIGURATION_ERROR: "The page need not be changed: your administrator has to look.",
+    DeferReason.DUPLICATE_CONTENT: "If it is meant to go out again, your administrator can let it go on.",
+    DeferReason.UNTESTED: "Tick is_test and set the page to Ready: after the test it goes on by itself.",
+}
+
+
+def refusal(error: Exception, dashboard: str | None) -> str:
+    """Of a page that asked to be sent and cannot be."""
+    if not isinstance(error, MailoutError):
+        return f"Something went wrong that nobody has foreseen. {ASK}"
+    if error.for_writer is not None:
+        return _with_link(error.for_writer, dashboard)
+    step = BY_ABORT.get(error.code) if isinstance(error, Abort) else None
+    return f"{error.message} {step}" if step else _with_link(f"{error.message} {ASK}", dashboard)
+
+
+def failure(mailout: Mailout, letter: str | None) -> str:
+    """Of one that is over and did not reach everybody."""
+    said, ledger = [headline(mailout)], mailout.ledger
+    if ledger.failed:
+        said.append("Your administrator can send it to those it did not reach, and to nobody else.")
+    if ledger.unknown:
+        people = count(ledger.unknown, "person", "people")
+        said.append(f"Whether {people} got it is not known: your administrator can settle it.")
+    return _with_link(" ".join(said), letter)
+
+
+def waiting(mailout: Mailout, letter: str | None) -> str | None:
+    """Of one that goes on when a person says so; None: it does not wait, or goes on by itself."""
+    step = BY_REASON.get(mailout.defer_reason) if mailout.defer_reason else None
+    if mailout.defer_reason is None or step is None or mailout.deferred_until is not None:
+        return None
+    reason = WHY[mailout.defer_reason]
+    if mailout.defer_reason is DeferReason.UNTESTED:
+        reason = "no test of exactly this text has gone out"
+    return _with_link(f"{WAITING_NOTE}{reason}. {step}", letter)
+
+
+def _with_link(text: str, address: str | None) -> str:
+    return f"{text} On the dashboard: {address}" if address else text

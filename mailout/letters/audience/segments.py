@@ -1,0 +1,215 @@
+"""The language of segments: from `city = "Porto" and not got "spring-letter"` to one tree.
+
+`segment_tree` describes the tree, `segment_meaning` says what it means.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Any, cast
+
+from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
+from lark.exceptions import VisitError
+
+from mailout.letters.audience.segment_meaning import JOINED, WHITE_SPACE, day_of, fold, number_of
+from mailout.letters.audience.segment_tree import LONGEST_FILTER, SegmentError, Tree, leaves, nesting
+
+MOST_CONDITIONS = 200
+DEEPEST_NESTING = 20
+"""SQLite reads a condition with a stack of a hundred."""
+
+GRAMMAR = r"""
+start: either
+?either: both (_OR both)*
+?both: negated (_AND negated)*
+?negated: _NOT negated -> negation
+    | condition
+?condition: "(" either ")"
+    | _HAS text -> has
+    | _IN _LIST text -> on_list
+    | _IN _PLACE text -> in_place
+    | _GOT text -> got
+    | _CLICKED text -> clicked
+    | _NEVER _MAILED -> never_mailed
+    | text (OPERATOR | CONTAINS | BEFORE | AFTER) text -> compared
+    | text _IN "(" text ("," text)* ")" -> among
+
+?text: WORD | QUOTED
+
+OPERATOR: "!=" | "<=" | ">=" | "=" | "<" | ">"
+QUOTED: /"(?:[^"\\]|\\.)*"|“[^”]*”/s
+_AND.2: /and(?![^\s()"])/i
+_OR.2: /or(?![^\s()"])/i
+_NOT.2: /not(?![^\s()"])/i
+_HAS.2: /has(?![^\s()"])/i
+_IN.2: /in(?![^\s()"])/i
+_LIST.2: /list(?![^\s()"])/i
+_PLACE.2: /place(?![^\s()"])/i
+_GOT.2: /got(?![^\s()"])/i
+_CLICKED.2: /clicked(?![^\s()"])/i
+_NEVER.2: /never(?=\s+mailed(?![^\s()"]))/i
+_MAILED.2: /mailed(?![^\s()"])/i
+CONTAINS.2: /contains(?![^\s()"])/i
+BEFORE.2: /before(?![^\s()"])/i
+AFTER.2: /after(?![^\s()"])/i
+WORD: /[^\s()",=!<>“”]+/
+%ignore /\s+/
+"""
+
+EXAMPLE = 'city = "Porto" and joined after 2026-01-01'
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a person wrote, and the tree that it means. Letters are named as they were written."""
+
+    text: str
+    tree: Tree
+
+
+def read_segment(written: str) -> Filter:
+    """SegmentError says what is wrong, and where."""
+    text = " ".join(written.split("\n")).strip()
+    if not text:
+        raise SegmentError("The filter is empty.", remedy=f"Write who is meant: {EXAMPLE}")
+    if len(text) > LONGEST_FILTER:
+        raise SegmentError(
+            f"The filter has {len(text):,} characters; {LONGEST_FILTER:,} are the most.",
+            remedy="Mark these people with an attribute when you import them, and ask for that.",
+        )
+    if any(unicodedata.category(one) in ("Cc", "Cs") and one not in WHITE_SPACE for one in text):
+        raise SegmentError("The filter holds an invisible control character.", remedy="Write it anew.")
+    try:
+        tree = cast(Tree, _parser().parse(text))
+    except UnexpectedInput as error:
+        raise _not_understood(text, error) from None
+    except VisitError as error:
+        raise error.orig_exc from None
+    if nesting(tree) > DEEPEST_NESTING:
+        raise SegmentError(
+            f"The filter is nested more than {DEEPEST_NESTING} deep.",
+            remedy="Write it with fewer parentheses.",
+        )
+    if (conditions := sum(1 for _ in leaves(tree))) > MOST_CONDITIONS:
+        raise SegmentError(
+            f"The filter has {conditions} conditions; {MOST_CONDITIONS} are the most.",
+            remedy='Several values of one field are one condition: city in ("Porto", "Lisboa").',
+        )
+    return Filter(text, tree)
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR, parser="lalr", transformer=_ToTree())
+
+
+@v_args(inline=True)
+class _ToTree(Transformer[Token, Tree]):
+    """Of what the grammar finds, the tree."""
+
+    def start(self, tree: Tree) -> Tree:
+        return tree
+
+    def either(self, *parts: Tree) -> Tree:
+        return ["or", *parts]
+
+    def both(self, *parts: Tree) -> Tree:
+        return ["and", *parts]
+
+    def negation(self, part: Tree) -> Tree:
+        return ["not", part]
+
+    def has(self, field: Token) -> Tree:
+        return ["has", _text(field)]
+
+    def on_list(self, key: Token) -> Tree:
+        return ["list", _text(key)]
+
+    def in_place(self, ocd_id: Token) -> Tree:
+        return ["place", _text(ocd_id).lower(), ""]
+
+    def got(self, id: Token) -> Tree:
+        return ["got", _text(id)]
+
+    def clicked(self, id: Token) -> Tree:
+        return ["clicked", _text(id)]
+
+    def never_mailed(self) -> Tree:
+        return ["not", ["mailed"]]
+
+    def among(self, field: Token, *values: Token) -> Tree:
+        return _compare(field, "in", values)
+
+    def compared(self, field: Token, operator: Token, value: Token) -> Tree:
+        said = operator.lower()
+        if said in ("before", "after"):
+            if _value(value)[0] != "day":
+                raise SegmentError(
+                    f"`{said}` needs a day, and {_text(value)!r} is none.",
+                    remedy=f"Write it as {_text(field)} {said} 2026-01-31, without quotes.",
+                )
+            said = {"before": "<", "after": ">"}[said]
+        if said == "!=":
+            return ["not", _compare(field, "in", [value])]
+        return _compare(field, "in" if said == "=" else said, [value])
+
+
+def _compare(field: Token, operator: str, values: Any) -> Tree:
+    name, meant = _text(field), [_value(one) for one in values]
+    if operator == "contains":
+        meant = [["text", fold(_text(one))] for one in values]
+    if name == JOINED and any(kind != "day" for kind, _ in meant):
+        raise SegmentError(
+            "`joined` is a day.", remedy="Compare it with one, without quotes: joined after 2026-01-31."
+        )
+    if any(kind == "text" and not value.strip() for kind, value in meant):
+        raise SegmentError(
+            f"{name} is compared with nothing.", remedy=f"Who has no value: not has {_shown(name)}."
+        )
+    return ["compare", name, operator, meant]
+
+
+def _value(token: Token) -> Tree:
+    """In quotes it is text; else a number or a day if it looks like one."""
+    written = _text(token).strip(WHITE_SPACE)
+    if token.type == "QUOTED":
+        return ["text", fold(written)]
+    if number_of(written) is not None:
+        return ["number", written]
+    if len(written) == 10 and day_of(written) is not None:
+        try:
+            return ["day", date.fromisoformat(written).isoformat()]
+        except ValueError:
+            raise SegmentError(f"{written} is no day of the calendar.", remedy="Correct it.") from None
+    return ["text", fold(written)]
+
+
+def _text(token: Token) -> str:
+    if token.type != "QUOTED":
+        return str(token)
+    inner = str(token)[1:-1]
+    return inner.replace('\\"', '"').replace("\\\\", "\\") if token.startswith('"') else inner
+
+
+def _shown(name: str) -> str:
+    return name if _plain_word(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _plain_word(name: str) -> bool:
+    return bool(name) and not set(name) & set(' \t()",=!<>“”')
+
+
+def _not_understood(text: str, error: UnexpectedInput) -> SegmentError:
+    place = error.pos_in_stream or 0
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        return SegmentError(
+            f"The filter ends too early: {text[-40:]}", remedy=f"A whole one is, for instance: {EXAMPLE}"
+        )
+    return SegmentError(
+        f"The filter cannot be read from character {place + 1} on: {text[place : place + 40]}",
+        remedy=f'Write it like {EXAMPLE}; put a name or value with spaces in quotes, "like this".',
+    )

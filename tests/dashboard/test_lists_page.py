@@ -1,0 +1,85 @@
+"""Lists on the dashboard: added, edited, and joined by a form that can be copied."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+
+from mailout.insight.history import history_rows
+from mailout.letters.audience import list_rows
+from mailout.letters.audience.port import Choice
+from tests.dashboard.conftest import EDITOR, Site, site
+from tests.dashboard.scene import SCRIPT
+
+ANA = "person000@example.org"
+
+
+def test_a_list_is_added_described_and_offered_by_a_form(filled: Path, tmp_path: Path) -> None:
+    with site(filled, tmp_path / "home", public_url="https://mail.example.org") as dashboard:
+        dashboard.sign_in()
+        _described(dashboard)
+
+
+def _described(dashboard: Site) -> None:
+    assert (
+        "The list Weekly news is there" in dashboard.act("/lists/add", key="weekly", name="Weekly news").text
+    )
+    said = dashboard.act(
+        "/lists/edit",
+        key="weekly",
+        name=f"Weekly {SCRIPT}",
+        description=SCRIPT,
+        public="yes",
+        reply_to="weekly@example.org",
+        color="#0b5c8a",
+        links="Web=https://example.org",
+        language="de",
+    ).text
+    assert "Saved." in said
+    saved = list_rows.by_key_or_name(dashboard.store, "weekly")
+    assert (saved.public, saved.archive, saved.reply_to) == (True, False, "weekly@example.org")
+    assert saved.brand == {"color": "#0b5c8a", "language": "de", "links": [["Web", "https://example.org"]]}
+    page = dashboard.client.get("/lists/one?key=weekly").text
+    assert SCRIPT not in page
+    assert 'value="#0b5c8a"' in page
+    assert 'value="Web=https://example.org"' in page
+    form = unescape(page.partition('<pre tabindex="0">')[2].partition("</pre>")[0])
+    assert '<input type="hidden" name="list" value="weekly">' in form
+    assert "/join" in form
+    assert "Abonnieren" in form
+    whole = dashboard.client.get("/lists").text
+    assert SCRIPT not in whole
+    assert "weekly" in whole
+    assert {"added a list", "changed a list"} <= {act.what for act in history_rows.acts(dashboard.store)}
+
+
+def test_an_empty_field_takes_a_value_away_and_a_wrong_one_changes_nothing(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.act("/lists/add", key="events", name="Events")
+    dashboard.act("/lists/edit", key="events", name="Events", from_name="Ann", public="yes")
+    assert "must be a colour" in dashboard.act("/lists/edit", key="events", name="Other", color="red").text
+    before = list_rows.by_key_or_name(dashboard.store, "events")
+    assert (before.name, before.from_name, before.public) == ("Events", "Ann", True)
+    dashboard.act("/lists/edit", key="events", name="Events")
+    after = list_rows.by_key_or_name(dashboard.store, "events")
+    assert (after.from_name, after.public) == (None, False)
+    assert "There is one when anybody may join" in dashboard.client.get("/lists/one?key=events").text
+
+
+def test_people_and_pauses_are_counted_and_an_imported_list_can_be_described(dashboard: Site) -> None:
+    dashboard.sign_in()
+    size = dashboard.store.audience_size("newsletter")
+    dashboard.store.choose(ANA, Choice(snooze_seconds=60.0))
+    page = dashboard.client.get("/lists/one?key=newsletter").text
+    assert f"<dd>{size - 1:,}</dd>" in page
+    assert "<dt>Asked for a pause</dt><dd>1</dd>" in page
+    dashboard.act("/lists/edit", key="newsletter", name="The newsletter")
+    assert list_rows.by_key_or_name(dashboard.store, "The newsletter").is_saved
+    assert "no list" in dashboard.client.get("/lists/one?key=nowhere").text
+
+
+def test_an_editor_neither_sees_nor_changes_lists(dashboard: Site) -> None:
+    dashboard.sign_in(EDITOR)
+    assert dashboard.client.get("/lists").status_code == 403
+    assert dashboard.act("/lists/add", key="mine", name="Mine").status_code == 403
+    assert list_rows.named_list(dashboard.store, "mine") is None

@@ -1,0 +1,46 @@
+"""Lists and pauses on the command line, as a person types them."""
+
+from __future__ import annotations
+
+import csv
+from contextlib import closing
+
+from mailout.letters.audience.port import Choice, SubscriberRow
+from tests.e2e.conftest import Commands
+
+ANA, BEN = "ana@example.org", "ben@example.org"
+
+
+def test_a_list_is_added_changed_shown_and_joined_by_its_form(mailout: Commands) -> None:
+    assert mailout("lists", "add", "weekly", "--name", "Weekly news", "--color", "#abc").code == 0
+    refused = mailout("lists", "form", "weekly")
+    assert (refused.code, "--public" in refused.one_line) == (2, True)
+    edited = mailout("lists", "edit", "weekly news", "--public", "--color", "", "--json").data
+    assert (edited["key"], edited["public"], edited["brand"]) == ("weekly", True, {})
+    assert "PUBLIC_URL" in mailout("lists", "form", "weekly").one_line
+    form = mailout("lists", "form", "weekly", PUBLIC_URL="https://mail.example.org/").out
+    assert '<form action="https://mail.example.org/join" method="post"' in form
+    assert all(f'name="{name}"' in form for name in ("email", "name", "list", "website"))
+    assert [one["key"] for one in mailout("lists", "list", "--json").data] == ["general", "weekly"]
+    mistyped = mailout("lists", "show", "wekly")
+    assert (mistyped.code, "Did you mean Weekly news (weekly)?" in mistyped.one_line) == (2, True)
+
+
+def test_a_pause_is_told_wherever_a_person_looks(mailout: Commands) -> None:
+    with closing(mailout.store()) as store:
+        store.import_subscribers([SubscriberRow(one, one) for one in (ANA, BEN)])
+        store.choose(BEN, Choice(joins={"weekly": "Weekly"}, snooze_seconds=86_400.0))
+    shown = mailout("subscribers", "show", BEN).out
+    assert "pause until" in shown
+    assert "weekly (joined " in shown
+    assert mailout("subscribers", "show", BEN, "--json").data["snoozed_until"].endswith("Z")
+    mailout("subscribers", "export", "--out", "people.csv")
+    with (mailout.folder / "people.csv").open(encoding="utf-8") as file:
+        told = {row["email"]: row["snoozed_until"] for row in csv.DictReader(file)}
+    assert (told[ANA], told[BEN][:2]) == ("", "20")
+    assert mailout("subscribers", "import", "people.csv", "--json").data["unchanged"] == 2
+    mailout("send", mailout.letter(), "--direct")
+    assert len(mailout.mails()) == 1
+    report = mailout("status", "letter", "--json").data
+    assert report["snoozed"] == 1
+    assert "asked for a pause" in mailout("status", "letter").out

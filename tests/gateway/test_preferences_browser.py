@@ -1,0 +1,114 @@
+"""The page of preferences in a real browser: on a phone, without script, readable for everybody."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+from httpx import Client
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from gateway.dashboard.desk import Tools
+from mailout.adapters.sqlite import SqliteStore
+from mailout.letters.audience import subscriber_rows
+from tests.clocks import FakeClock
+from tests.gateway.conftest import Open
+from tests.gateway.test_preferences import ANN, PUBLIC, link, lists, mailed_link, people, sent_link
+from tests.needs import missing
+
+__all__ = ["people"]
+
+AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
+FAULTS = "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' ')))"
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        missing("no Chromium is here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """Without script, as mail programs open it."""
+    context = browser.new_context(viewport=PHONE, java_script_enabled=False)  # type: ignore[arg-type]
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def gateway(open_gateway: Open, store: SqliteStore) -> Client:
+    tools = Tools(forget=lambda email: store.forget(email, "forgotten:1"))
+    return open_gateway(public_url=PUBLIC, tools=tools, brand_color="#7a1fa2")
+
+
+def at(gateway: Client, path: str) -> str:
+    return urljoin(str(gateway.base_url), path)
+
+
+def test_a_reader_chooses_pauses_asks_for_their_data_and_is_deleted(
+    gateway: Client, store: SqliteStore, phone: Page
+) -> None:
+    phone.goto(at(gateway, link()))
+    phone.get_by_label("Events <b>&").check()
+    phone.get_by_label("staff").uncheck()
+    phone.get_by_label("No letters for 30 days").check()
+    phone.get_by_label("Language of these pages").select_option("de")
+    phone.get_by_role("button", name="Save").click()
+    assert phone.get_by_role("status").inner_text() == "Gespeichert."
+    assert lists(store) == {"weekly", "events"}
+    assert subscriber_rows.subscriber(store, ANN)["snoozed_until"] is not None
+    assert not phone.get_by_label("staff").count()
+    phone.get_by_label("Die Pause beenden").check()
+    phone.get_by_role("button", name="Speichern").click()
+    assert subscriber_rows.subscriber(store, ANN)["snoozed_until"] is None
+
+    phone.get_by_role("button", name="Alles, was Sie über mich wissen").click()
+    assert "Sehen Sie in Ihr Postfach" in phone.inner_text("h1")
+    phone.goto(at(gateway, sent_link(store)))
+    assert "Ann Secretname" in phone.inner_text("main")
+    phone.goto(at(gateway, link()))
+    phone.get_by_role("button", name="Mich löschen").click()
+    phone.goto(at(gateway, sent_link(store)))
+    phone.get_by_role("button", name="Mich löschen").click()
+    assert phone.inner_text("h1") == "Sie sind gelöscht"
+    assert not subscriber_rows.subscribers(store, search=ANN)
+
+
+def test_leaving_everything_is_one_click(gateway: Client, store: SqliteStore, phone: Page) -> None:
+    phone.goto(at(gateway, link()))
+    phone.get_by_role("button", name="Unsubscribe from everything").click()
+    assert phone.inner_text("h1") == "You are unsubscribed"
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_can_be_read_and_used_by_everybody_on_a_phone(
+    gateway: Client, store: SqliteStore, clock: FakeClock, browser: Browser, scheme: str
+) -> None:
+    context = browser.new_context(viewport=PHONE, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    gateway.post(link(), data={"pause": "30"})
+    paths = [
+        link(),
+        link(list_key="weekly"),
+        link("nobody@example.org"),
+        mailed_link("data", at=clock.now()),
+        mailed_link("delete", at=clock.now()),
+        mailed_link("delete"),
+    ]
+    for path in paths:
+        page.goto(at(gateway, path))
+        page.evaluate(AXE)
+        assert page.evaluate(FAULTS) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    context.close()

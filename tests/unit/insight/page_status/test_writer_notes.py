@@ -1,0 +1,69 @@
+"""What a page tells its writer: what to do, without a shell and without the list of readers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from mailout.base.errors import Abort, AbortCode, MailoutError, UsageError
+from mailout.insight.page_status.writer_notes import failure, refusal, waiting
+from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import Ledger
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, Status
+
+COMMAND = re.compile(r"mailout \w+|--\w|`")
+
+
+def mailout(**more: object) -> Mailout:
+    given = {"id": "m", "kind": Kind.NOTION, "ref": "page", "subject": "Hello"}
+    return Mailout(**(given | more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("code", AbortCode)
+def test_whatever_stops_a_page_says_what_to_do_and_names_no_command(code: AbortCode) -> None:
+    said = refusal(Abort(code, "It is so.", remedy="Run: mailout queue retry ID"), None)
+    assert said.startswith("It is so. ")
+    assert "Ready again" in said or "administrator" in said or "another page" in said
+    assert not COMMAND.search(said)
+
+
+@pytest.mark.parametrize(
+    "error", [UsageError("No.", remedy="Run: mailout x"), MailoutError("No."), KeyError("x")]
+)
+def test_what_only_an_administrator_can_mend_is_for_the_administrator(error: Exception) -> None:
+    said = refusal(error, "https://mail.example.org/problems")
+    assert "Show this to your administrator." in said
+    assert not COMMAND.search(said)
+
+
+@pytest.mark.parametrize("reason", sorted(WAITS_FOR_A_PERSON))
+def test_what_waits_for_a_person_says_who_can_let_it_go_on(reason: DeferReason) -> None:
+    held = mailout(defer_reason=reason, defer_note="ana@example.org was refused: run `mailout doctor`")
+    said = waiting(held, "https://mail.example.org/letters/m") or ""
+    assert said.startswith("Waits for a person: ")
+    assert said.endswith("On the dashboard: https://mail.example.org/letters/m")
+    assert "administrator" in said or "is_test" in said
+    assert "@" not in said
+    assert not COMMAND.search(said)
+
+
+def test_what_goes_on_by_itself_needs_no_note() -> None:
+    assert waiting(mailout(defer_reason=DeferReason.DAILY_LIMIT, deferred_until=9.0), None) is None
+    assert waiting(mailout(), None) is None
+
+
+def test_a_stopped_letter_says_how_many_it_reached() -> None:
+    """62 of 215 are not “most people”."""
+    ledger = Ledger(recipients=215, sent=62, suppressed=153)
+    said = failure(mailout(status=Status.CANCELLED, ledger=ledger), None)
+    assert said == "It was cancelled. 62 of 215 messages had been sent by then."
+
+
+def test_a_letter_with_failures_and_doubts_tells_both() -> None:
+    ledger = Ledger(recipients=5, sent=2, failed=2, unknown=1)
+    ended = mailout(status=Status.COMPLETED, outcome=MailoutOutcome.FAILED, ledger=ledger)
+    said = failure(ended, None)
+    assert "2 of 5 messages were sent; 2 failed and 1 is in doubt." in said
+    assert "Whether 1 person got it is not known" in said
+    assert not COMMAND.search(said)
