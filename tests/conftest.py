@@ -41,8 +41,8 @@ def forget_the_machine() -> None:
 
 def share_a_folder() -> None:
     """For what is built once for all: xdist's processes inherit it from the one that starts them."""
-    if "MAILOUT_TESTS_FOLDER" not in os.environ:
-        os.environ["MAILOUT_TESTS_FOLDER"] = folder = tempfile.mkdtemp(prefix="mailout-shared-")
+    if "TESTS_SHARED_FOLDER" not in os.environ:
+        os.environ["TESTS_SHARED_FOLDER"] = folder = tempfile.mkdtemp(prefix="mailout-shared-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 

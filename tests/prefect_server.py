@@ -143,7 +143,7 @@ asyncio.run(provide_database_interface().create_db())
 def prepare_database(path: Path) -> None:
     """What a new server's migrations make, which takes it longer than all the rest of its start. They run
     once, for all processes of these tests; the demo's test has them run by a server."""
-    made = Path(os.environ["MAILOUT_TESTS_FOLDER"]) / "prefect"
+    made = Path(os.environ["TESTS_SHARED_FOLDER"]) / "prefect"
     made.mkdir(exist_ok=True)
     with (made / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -23,7 +23,7 @@ from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
 from cli.processes.plan import PROJECT, ProcessPlan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
-from cli.processes.prefect_home import starting
+from cli.processes.prefect_home import build_database, starting
 from cli.processes.stale_runs import clear_stale_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
@@ -162,6 +162,7 @@ def _start(
         supervisor.start("gateway", [*python, *gateway])
     if plan.own_server:
         note(f"{starting(home)}.")
+        build_database(supervisor.env, supervisor.logs / "prefect.log")
         command = ["prefect", "server", "start", "--port", str(plan.prefect_port)]
         supervisor.start("prefect", [*python, *command], health=f"{url}/health")
     if not plan.own_server and not answers(f"{url}/health"):

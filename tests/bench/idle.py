@@ -28,7 +28,6 @@ from tests.stubs.running import NotionStub, notion_stub
 
 ROOT = Path(__file__).resolve().parents[2]
 TICKS = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
 TOKEN = "a token for the bench, long enough"
 SETTLED = 60.0
 """Seconds after the start: the first runs of the schedules are not idleness."""
@@ -43,12 +42,12 @@ def run(seconds: float = 120.0) -> dict[str, Any]:
             time.sleep(SETTLED)
             before, _ = cost(process.pid)
             time.sleep(seconds)
-            after, memory = cost(process.pid)
+            after, bytes_used = cost(process.pid)
             asked = soon(folder, lambda: ask(port, folder / "home" / "letter.md"))
             ready = soon(folder, lambda: make_ready(notion))
     return {
         "cpu_seconds_a_minute": (after - before) / seconds * 60,
-        "memory_mb": memory / 1e6,
+        "memory_mb": bytes_used / 1e6,
         "runs_a_day": scheduled_runs(),
         "post_to_mail_seconds": asked,
         "ready_to_mail_seconds": ready,
@@ -96,7 +95,8 @@ def up(folder: Path, notion: NotionStub) -> Iterator[tuple[subprocess.Popen[byte
 
 
 def cost(root: int) -> tuple[float, int]:
-    """Processor seconds of a process and all below it, ended ones included; and memory in bytes."""
+    """Processor seconds of a process and all below it, ended ones included; and memory in bytes, where what
+    processes share (Python itself, its libraries) is counted once."""
     rows: dict[int, list[str]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -108,7 +108,16 @@ def cost(root: int) -> tuple[float, int]:
         below |= more
     mine = [rows[pid] for pid in below if pid in rows]
     ticks = sum(int(value) for row in mine for value in row[11:15])
-    return ticks / TICKS, sum(int(row[21]) for row in mine) * PAGE
+    return ticks / TICKS, sum(memory(pid) for pid in below)
+
+
+def memory(pid: int) -> int:
+    """Bytes of its own, and its share of those that it has in common with others."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
 def ask(port: int, letter: Path) -> None:

@@ -341,8 +341,8 @@ SUBJECTS = (
     Subject(
         "idle",
         (
-            Row("idle-cpu", "`mailout up`, idle: CPU a minute", "cpu_seconds_a_minute", most(4.8), "s"),
-            Row("idle-memory", "`mailout up`, idle: memory", "memory_mb", None, "MB"),
+            Row("idle-cpu", "`mailout up`, idle: CPU a minute", "cpu_seconds_a_minute", most(1.8), "s"),
+            Row("idle-memory", "`mailout up`, idle: memory", "memory_mb", most(450), "MB"),
             Row("idle-runs", "scheduled flow runs a day", "runs_a_day", most(300)),
             Row(
                 "post-to-mail",
