@@ -20,10 +20,19 @@ from tests.dashboard.scene import Scene
 ANA = "person000@example.org"
 
 
+def heard_of(dashboard: Site, seconds_ago: float = 0.0) -> None:
+    """When the sender of the letter that is going was heard of last; the scene was made some time ago."""
+    dashboard.store.db.change(
+        "UPDATE campaign_queue SET locked_at = ? WHERE id = ?",
+        (dashboard.store.now() - seconds_ago, dashboard.ids["going"]),
+    )
+
+
 def test_home_says_that_letters_failed_and_that_health_is_red(dashboard: Site) -> None:
     """It once said "All is well." while three had failed."""
     dashboard.sign_in()
     store = dashboard.store
+    heard_of(dashboard)
     for name in ("held", "odd"):
         store.cancel(dashboard.ids[name])
     store.settle(dashboard.ids["failed"], State.SENT, wait=0)
@@ -32,6 +41,7 @@ def test_home_says_that_letters_failed_and_that_health_is_red(dashboard: Site) -
     assert f'href="/letters/{dashboard.ids["failed"]}"' in home
     dashboard.act("/problems/close", key=f"letter {dashboard.ids['failed']}")
     assert "UNSUBSCRIBE_SECRET" in dashboard.client.get("/system").text  # the checks have been made
+    heard_of(dashboard)
     home = dashboard.client.get("/").text
     assert "checks fail." in home
     assert "All is well." not in home
@@ -40,9 +50,9 @@ def test_home_says_that_letters_failed_and_that_health_is_red(dashboard: Site) -
 def test_nothing_is_forecast_while_nobody_sends(dashboard: Site) -> None:
     dashboard.sign_in()
     id = dashboard.ids["going"]
+    heard_of(dashboard)
     assert "Forecast: done by" in dashboard.client.get(f"/letters/{id}").text
-    with dashboard.store.db.write() as tx:
-        tx.execute("UPDATE campaign_queue SET locked_at = locked_at - 3600 WHERE id = ?", (id,))
+    heard_of(dashboard, 3600)
     for page in ("/", f"/letters/{id}", f"/letters/{dashboard.ids['planned']}"):
         assert "done by" not in dashboard.client.get(page).text, page
     assert "Nobody is sending it" in dashboard.client.get("/").text
