@@ -17,11 +17,11 @@ from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.errors import UsageError
-from mailout.base.time_format import iso
+from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.codes import remedy_of
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, single_mails_wait
 from mailout.insight.reporting.plain import summary_lines
-from mailout.insight.reporting.queue_json import mailout_dict, single_mails_dict
+from mailout.insight.reporting.queue_json import mailout_dict, request_dict, single_mails_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.insight.reporting.summary import summarise
 from mailout.letters.audience import subscriber_rows
@@ -79,6 +79,7 @@ def _overview(engine: Engine, json: bool) -> None:
     paused = queue_rows.all_paused(engine.store)
     left_out = subscriber_rows.unreachable(engine.store)
     singles = engine.store.single_mails_waiting(rehearsal=engine.rehearses)
+    planned = queue_rows.planned(engine.store)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
         print_json(
@@ -87,6 +88,7 @@ def _overview(engine: Engine, json: bool) -> None:
                 "left_out": dict(left_out),
                 "all_paused": paused,
                 "single_mails": single_mails_dict(singles),
+                "planned": [request_dict(one) for one in planned],
                 "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
             }
         )
@@ -98,6 +100,8 @@ def _overview(engine: Engine, json: bool) -> None:
         say(ALL_PAUSED)
     if held := single_mails_wait(singles, engine.limits.timezone):
         say(held, style="bold yellow")
+    for one in planned:
+        say(f"Scheduled for {spoken(one.not_before or 0.0, engine.limits.timezone)}: {one.ref}")
     say()
     if mailouts:
         show_mailouts(engine, mailouts)

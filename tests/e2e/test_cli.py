@@ -20,10 +20,12 @@ from cli.main import app, main
 from mailout.app import wiring
 from mailout.base import ids
 from mailout.base.settings import load_settings
+from mailout.base.time_format import iso
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Pace, Result, Step
 from mailout.outbox.delivery.single_mails import SingleMail
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.port import Request
 from tests.clocks import zone_at_noon
 from tests.contract.scenes import Sender, result
 from tests.e2e.conftest import PROJECT, Commands
@@ -482,3 +484,14 @@ def test_help_fits_a_terminal_and_cuts_nothing_short(
     assert max(map(len, said.splitlines())) <= 80
     assert "...\n" not in said.partition("\n")[2]
     assert bool(path) or "--install-completion" in said
+
+
+def test_a_letter_that_was_scheduled_on_the_dashboard_is_in_the_status(mailout: Commands) -> None:
+    """Nobody has to guess why a letter has not gone out yet."""
+    with closing(mailout.store()) as store:
+        store.ask(Request.of("spring.md", False, not_before=store.now() + 86_400), repeat=60.0)
+    assert "Scheduled for " in (said := mailout("status").out)
+    assert "spring.md" in said
+    (planned,) = mailout("status", "--json").data["planned"]
+    assert planned["ref"] == "spring.md"
+    assert planned["not_before"] > iso(time.time())

@@ -11,6 +11,7 @@ from mailout.outbox.delivery.protocol import Halt
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Request
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
 
 TIMES = (
@@ -56,8 +57,14 @@ def snapshot_dict(snapshot: QueueSnapshot) -> dict[str, Any]:
         "forecast": forecast_dict(snapshot.forecasts.get(shown.id)) if shown else None,
         "queue": [_of(mailout, snapshot) for mailout in snapshot.mailouts],
         "single_mails": single_mails_dict(snapshot.single_mails),
-        "requests": [{"ref": one.ref, "how": one.how.value} for one in snapshot.asked],
+        "requests": [request_dict(one) for one in snapshot.asked],
     }
+
+
+def request_dict(request: Request) -> dict[str, Any]:
+    """Something that was asked for and is not a mailout yet; `not_before`: scheduled on the dashboard."""
+    when = {"not_before": iso(request.not_before)} if request.not_before else {}
+    return {"ref": request.ref, "how": request.how.value, **when}
 
 
 def single_mails_dict(waiting: SingleMailsWaiting | None) -> dict[str, Any] | None:

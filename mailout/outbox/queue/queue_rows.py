@@ -97,6 +97,11 @@ def asked(store: Reads, waiting: float) -> Sequence[Request]:
     return [one for one in found if (one.not_before or 0.0) <= now]
 
 
+def requests(store: Reads) -> Sequence[Request]:
+    """All that nobody has answered, those that wait for their time included."""
+    return store.select(REQUESTS, order=["asked_at"])
+
+
 def planned(store: Reads) -> Sequence[Request]:
     """Those that wait for the time that a person chose, the soonest first."""
     now = store.now()

@@ -30,7 +30,7 @@ class QueueSnapshot:
     all_paused: bool = False
     mailouts: Sequence[Mailout] = ()
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
-    asked: Sequence[Request] = ()  # from outside; none of them is a mailout yet
+    asked: Sequence[Request] = ()  # from outside, also for later; none of them is a mailout yet
     single_mails: SingleMailsWaiting | None = None  # what holds them up is shown with the queue
 
     @property
@@ -80,7 +80,7 @@ class QueueForecast:
         now, paused = store.now(), queue_rows.all_paused(store)
         waiting, asked = (
             queue_rows.mailouts(store, statuses=OPEN, limit=MOST_OPEN),
-            queue_rows.asked(store, waiting=0),
+            queue_rows.requests(store),
         )
         singles = store.single_mails_waiting(rehearsal=self.rehearses)
         if not waiting:
