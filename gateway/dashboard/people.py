@@ -19,7 +19,7 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import MailoutMessage
 from mailout.insight.reporting.people_csv import people_lines
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
 from mailout.letters.audience.subscriber_rows import Wanted
@@ -33,6 +33,8 @@ SEARCHED_AT_ONCE_PEOPLE = 20_000
 PEOPLE_LOOKED_AT = 200
 """Of whom the names of attributes are offered."""
 MOST_ATTRIBUTES, MOST_VALUE_CHARACTERS = 100, 1000
+FILTERS = ("status", "q", "attribute", "value", "list")
+"""The form's fields, in the order of `Wanted`."""
 _NAMES = ("first_name", "last_name")
 
 
@@ -68,6 +70,7 @@ def router(desk: Desk) -> APIRouter:
             more=more,
             counts=counts,
             lists=lists_now(desk),
+            known_lists=list_rows.lists(desk.store),
             chart=people_chart(desk, STATUSES),
         )
 
@@ -241,14 +244,12 @@ def router(desk: Desk) -> APIRouter:
 
 def _asked(request: Request) -> dict[str, str]:
     """What the form filters by."""
-    given = {
-        name: request.query_params.get(name, "").strip() for name in ("q", "status", "attribute", "value")
-    }
+    given = {name: request.query_params.get(name, "").strip() for name in FILTERS}
     return given | {"status": given["status"] if given["status"] in STATUSES else ""}
 
 
 def _wanted(asked: Mapping[str, str]) -> Wanted:
-    return Wanted(*(asked[name] or None for name in ("status", "q", "attribute", "value")))
+    return Wanted(*(asked[name] or None for name in FILTERS))
 
 
 def _find(desk: Desk, asked: Mapping[str, str], after: str, *, anywhere: bool) -> Sequence[Subscriber]:
@@ -256,7 +257,7 @@ def _find(desk: Desk, asked: Mapping[str, str], after: str, *, anywhere: bool) -
     begin so are found by the key's index."""
     wanted, most = _wanted(asked), PEOPLE_PER_PAGE + 1
     begins = (wanted.search or "").lower()
-    if anywhere or not begins or wanted.attribute:
+    if anywhere or not begins or wanted.attribute or wanted.list_key:
         return list(subscriber_rows.matching(desk.store, wanted, after=after, limit=most))
     found = subscriber_rows.subscribers(
         desk.store, after=after or begins[:-1], limit=most + 1, status=wanted.status

@@ -301,7 +301,12 @@ select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounc
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
-                                                                    s.attributes ->> 'last_name'))) as searched
+                                                                    s.attributes ->> 'last_name'))) as searched,
+       -- A line each; `general` is everybody's who has not unsubscribed from it.
+       E'\n' || case when exists (select 1 from subscriptions g where g.email = s.email_norm and g.list_key = 'general'
+                                  and g.unsubscribed_at is not null) then '' else E'general\n' end
+           || coalesce((select string_agg(l.list_key, E'\n') || E'\n' from subscriptions l where l.email = s.email_norm
+                        and l.unsubscribed_at is null and l.list_key <> 'general'), '') as on_lists
 from subscribers s where s.email_norm is not null;
 comment on view read_subscribers is 'Subscribers with an address, the lists they are on, and the text that a search looks through.';
 
@@ -311,7 +316,12 @@ select s.id::text as id, s.email, s.email_norm, s.status, s.bounce_type, s.bounc
        (select coalesce(jsonb_agg(l.list_key order by l.list_key), '[]') from subscriptions l
         where l.email = s.email_norm and l.unsubscribed_at is null) as lists,
        concat_ws(E'\n', s.email_norm, lower(s.email), lower(concat_ws(' ', s.attributes ->> 'name', s.attributes ->> 'first_name',
-                                                                    s.attributes ->> 'last_name'))) as searched
+                                                                    s.attributes ->> 'last_name'))) as searched,
+       -- A line each; `general` is everybody's who has not unsubscribed from it.
+       E'\n' || case when exists (select 1 from subscriptions g where g.email = s.email_norm and g.list_key = 'general'
+                                  and g.unsubscribed_at is not null) then '' else E'general\n' end
+           || coalesce((select string_agg(l.list_key, E'\n') || E'\n' from subscriptions l where l.email = s.email_norm
+                        and l.unsubscribed_at is null and l.list_key <> 'general'), '') as on_lists
 from subscribers s where s.email_norm is not null and s.status <> 'active';
 comment on view read_inactive_subscribers is 'Subscribers who unsubscribed or bounced: they have an index of their own.';
 

@@ -10,6 +10,7 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_changes import add_list, edit_list
 from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.subscriber_rows import Wanted, matching
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.contract.scenes import Sender, enqueue, freeze, states, subscribe
@@ -166,3 +167,21 @@ def test_what_no_list_can_have_is_refused_and_nothing_is_written(
     with pytest.raises(UsageError):
         add_list(store, key, changes)
     assert len(list_rows.lists(store)) == 2
+
+
+def test_people_are_found_by_a_list_they_are_on(store: Store) -> None:
+    subscribe(store, "ann@example.org")
+    subscribe(store, "bob@example.org", lists=("trips", "trips-far"))
+    subscribe(store, "cid@example.org", lists=("trips-far",), attributes={"city": "Porto"})
+    store.unsubscribe("bob@example.org", "general", None)
+    store.unsubscribe("bob@example.org", "trips-far", None)
+
+    def found(key: str, **more: str) -> list[str]:
+        emails = (one["email_norm"] for one in matching(store, Wanted(list_key=key, **more)))
+        return [email for email in emails if email[:3] in ("ann", "bob", "cid")]
+
+    assert found("trips") == ["bob@example.org"]
+    assert found("trips-far") == ["cid@example.org"]
+    assert found("general") == ["ann@example.org", "cid@example.org"]
+    assert found("general", attribute="city") == ["cid@example.org"]
+    assert found("nobody") == []

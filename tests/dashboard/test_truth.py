@@ -198,6 +198,16 @@ def test_the_export_has_whom_the_filter_shows(dashboard: Site) -> None:
     assert len(everybody) == 302
 
 
+def test_people_are_filtered_by_a_list(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.store.import_subscribers([SubscriberRow("zoe@example.org", "zoe@example.org", lists=["boats"])])
+    shown = dashboard.client.get("/people", params={"list": "boats"}).text
+    assert "zoe@example.org" in shown
+    assert ANA not in shown
+    (row,) = csv.DictReader(io.StringIO(dashboard.client.get("/people.csv?list=boats").text))
+    assert row["email"] == "zoe@example.org"
+
+
 def test_single_mails_are_listed_retried_cancelled_and_settled(dashboard: Site) -> None:
     dashboard.sign_in()
     store = dashboard.store

@@ -94,6 +94,7 @@ class Wanted:
     search: str | None = None  # a part of the address or of the name, in any case
     attribute: str | None = None  # one that they have
     value: str | None = None  # of that attribute, in any case; None: any
+    list_key: str | None = None  # a list that they are on
 
 
 def matching(
@@ -104,6 +105,7 @@ def matching(
     view = SUBSCRIBERS if status in (None, "active") else INACTIVE
     filters: dict[str, object] = {"status": status} if status is not None else {}
     filters |= {"searched has": search.lower()} if search else {}
+    filters |= {"on_lists has": f"\n{wanted.list_key}\n"} if wanted.list_key else {}
     if attribute:
         view = BY_ATTRIBUTE
         filters |= {"attribute": attribute} | ({"attribute_value": value.lower()} if value else {})

@@ -103,7 +103,12 @@ SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s
        s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
-       mailout_searched(s.email_norm, s.email, s.attributes) AS searched
+       mailout_searched(s.email_norm, s.email, s.attributes) AS searched,
+       -- A line each; `general` is everybody's who has not unsubscribed from it.
+       char(10) || iif(EXISTS (SELECT 1 FROM subscriptions g WHERE g.email = s.email_norm AND g.list_key = 'general'
+                               AND g.unsubscribed_at IS NOT NULL), '', 'general' || char(10))
+           || coalesce((SELECT group_concat(l.list_key, char(10)) || char(10) FROM subscriptions l WHERE l.email = s.email_norm
+                        AND l.unsubscribed_at IS NULL AND l.list_key <> 'general'), '') AS on_lists
 FROM subscribers s;
 
 -- Whoever unsubscribed or bounced has an index of their own.
@@ -112,7 +117,12 @@ SELECT s.id, s.email, s.email_norm, s.status, s.bounce_type, s.bounce_subtype, s
        s.attributes, s.created_at, s.left_at, s.complained_at, s.snoozed_until,
        (SELECT json_group_array(l.list_key) FROM subscriptions l
         WHERE l.email = s.email_norm AND l.unsubscribed_at IS NULL) AS lists,
-       mailout_searched(s.email_norm, s.email, s.attributes) AS searched
+       mailout_searched(s.email_norm, s.email, s.attributes) AS searched,
+       -- A line each; `general` is everybody's who has not unsubscribed from it.
+       char(10) || iif(EXISTS (SELECT 1 FROM subscriptions g WHERE g.email = s.email_norm AND g.list_key = 'general'
+                               AND g.unsubscribed_at IS NOT NULL), '', 'general' || char(10))
+           || coalesce((SELECT group_concat(l.list_key, char(10)) || char(10) FROM subscriptions l WHERE l.email = s.email_norm
+                        AND l.unsubscribed_at IS NULL AND l.list_key <> 'general'), '') AS on_lists
 FROM subscribers s INDEXED BY subscribers_gone WHERE s.status <> 'active';
 
 CREATE VIEW read_subscriptions AS SELECT email, list_key, unsubscribed_at, joined_at FROM subscriptions;
