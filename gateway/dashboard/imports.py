@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -21,10 +22,12 @@ from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, Usag
 from mailout.insight.history.port import Act
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
-from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.wishes import ANY, EVERYBODY, Answers, Meaning, Verdicts, in_words, refused
+
+if TYPE_CHECKING:
+    from mailout.letters.audience.people_import import PeopleImport
 
 MAX_UPLOAD_BYTES = 20 * 1024 * 1024
 UPLOAD_KEPT_SECONDS = 3600.0
@@ -71,6 +74,8 @@ def router(desk: Desk, now: Callable[[], float] = time.time) -> APIRouter:
         path = kept.path(file)
         if path is None:
             return go_to("/people/import", GONE)
+        from mailout.letters.audience.people_import import read_people  # polars: 25 MB, for this page alone
+
         chosen = Form(request.query_params.multi_items())
         found: PeopleImport | None = None
         problem, status = "", 200
@@ -167,6 +172,8 @@ def _headers(found: PeopleImport | None, chosen: Form) -> list[tuple[str, str]]:
 
 
 def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
+    from mailout.letters.audience.people_import import import_people, read_people
+
     found = read_people(path, _answers(form))
     if found.plan.agreement() and not form.get("agreed"):
         raise UsageError("Nothing was imported: somebody has to say that these people agreed to get mail.")
