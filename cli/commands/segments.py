@@ -41,7 +41,10 @@ def _open_store() -> Iterator[Store]:
 
 @app.command(epilog=f"Example: mailout segments add porto '{FILTER}'")
 def add(name: Name, filter: Annotated[str, typer.Argument(metavar="FILTER")], json: Json = False) -> None:
-    """Add a segment, or give it another filter. What is already frozen stays as it is."""
+    """Add a segment, or change its filter.
+
+    Letters whose recipients are fixed already stay as they are.
+    """
     with _open_store() as store:
         made, warnings = segment_names.save(store, name, filter)
         counted = _counted(store, None, made.tree)
@@ -71,7 +74,7 @@ def list_segments(json: Json = False) -> None:
 
 @app.command(epilog="Example: mailout segments show porto")
 def show(name: Name, json: Json = False) -> None:
-    """One segment: its filter, how many people it means, the first ten of them, letters that wait for it."""
+    """One segment: its filter, and how many people it means."""
     with _open_store() as store:
         found = segment_names.usable_segment(store, name)
         counted = _counted(store, None, found.tree)

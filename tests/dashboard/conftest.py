@@ -101,6 +101,7 @@ def site(
         real_forecast(store),
         certificates=NoCertificates(),
         confirm=lambda topic, token: None,
+        answer_seconds=300.0,  # a machine six times overloaded is no reason for a 503
         tools=Tools(
             partial(examine, settings),
             partial(forgetting.forget_here, settings),
