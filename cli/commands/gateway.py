@@ -47,7 +47,7 @@ def gateway(
     store = wiring.open_store(settings)
     certificates = wiring.sns_certificates(settings)
     clock = SystemClock()
-    pages = wiring.notion_pages(settings, clock)
+    pages, drafts = wiring.notion_pages(settings, clock), Drafts(settings, store)
     try:
         served = create_app(
             settings,
@@ -57,7 +57,7 @@ def gateway(
             confirm=wiring.sns_topics(settings).confirm,
             emitter=_emitter(settings.mailout_home),
             page_lookup=wiring.page_lookup(settings),
-            tools=_tools(settings, store),
+            tools=_tools(settings, store, drafts),
             watch=Watch(list(looks(settings, store, pages, wiring.event_queue(settings))), clock),
         )
         log.info("The gateway listens on %s, port %d.", host, listening.getsockname()[1])
@@ -67,19 +67,20 @@ def gateway(
     finally:
         listening.close()
         certificates.close()
+        drafts.close()
         if pages is not None:
             pages.close()
         store.close()
 
 
-def _tools(settings: Settings, store: Store) -> Tools:
+def _tools(settings: Settings, store: Store, drafts: Drafts) -> Tools:
     return Tools(
         examine=partial(examine, settings),
         forget=partial(forgetting.forget_here, settings),
         producer_queue=partial(notification_wiring.producer_queue, settings),
         requeue_notification=partial(notification_wiring.requeue_notification, settings),
         run_address=partial(run_address, environment(settings.mailout_home)),
-        drafts=Drafts(settings, store),
+        drafts=drafts,
     )
 
 

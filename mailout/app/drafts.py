@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mailout.app.media_wiring import media_store
 from mailout.app.wiring import notion_pages, sources
@@ -40,6 +40,12 @@ class Drafts:
         self._lock = threading.Lock()
         self._known: dict[str, Draft] = {}
         self._made: MailoutIntake | None = None
+        self._close: Callable[[], None] | None = None
+
+    def close(self) -> None:
+        """Its connections to Notion, if there are any."""
+        if self._close is not None:
+            self._close()
 
     def read(self, ref: str, *, again: bool = False) -> Draft:
         """As it is written now, or was a few seconds ago."""
@@ -73,6 +79,7 @@ class Drafts:
             if self._made is None:
                 settings, store, clock = self._settings, self._store, self._clock
                 notion = notion_pages(settings, clock, seconds=NOTION_SECONDS)
+                self._close = None if notion is None else notion.close
                 self._made = MailoutIntake(
                     settings,
                     store,

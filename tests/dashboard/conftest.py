@@ -95,6 +95,7 @@ def site(
         "test_emails": "me@example.org",
     }
     settings = Settings(**values | changes)
+    drafts = Drafts(settings, store)
     app = create_app(
         settings,
         store,
@@ -108,11 +109,12 @@ def site(
             partial(notification_wiring.producer_queue, settings),
             partial(notification_wiring.requeue_notification, settings),
             run_address,
-            Drafts(settings, store),
+            drafts,
         ),
     )
     with served(app, port=port) as client:
         yield Site(client, store, ids, home, settings)
+    drafts.close()
     store.close()
 
 
