@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +19,10 @@ from xdist.scheduler import LoadFileScheduling
 
 from mailout.base.logs import MailoutHandler
 from mailout.base.settings import Settings
+from tests.needs import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 TOGETHER = ("tests/flows/", "tests/e2e/deployed/")
 """Folders with one Prefect server for all their tests: in two processes it would be started twice."""
@@ -101,3 +105,17 @@ class ByFolder(LoadFileScheduling):  # type: ignore[misc]
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
     return ByFolder(config, log)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """For a module: Playwright keeps an event loop in this thread, which other tests do not expect."""
+    from playwright.sync_api import sync_playwright  # only those who look need it
+
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        missing("no Chromium is here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()

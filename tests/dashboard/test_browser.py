@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from mailout.insight.history.port import WrittenPage
 from mailout.letters.audience import subscriber_rows
@@ -21,7 +20,6 @@ from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import PAGE, SCRIPT, Scene
 from tests.dashboard.test_articles_page import asked_for
 from tests.dashboard.test_sign_in import ANA, by_link, mailed
-from tests.needs import missing
 from tests.producer.database import ProducerDatabase
 
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
@@ -42,17 +40,6 @@ def dashboard(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         opened.store.keep_refusals({("/ses-events", SCRIPT): 3})
         opened.store.accept_single_mails([mail("a", email=BUYER)])
         yield opened
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        missing("no Chromium is here (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from gateway.pages import Page, Pages
 from mailout.base.signed_links import TokenData
@@ -15,7 +13,6 @@ from mailout.letters.content.brand import Brand
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.markdown import parse_markdown
-from tests.needs import missing
 
 AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
 TOO_FAINT = (
@@ -41,17 +38,6 @@ Words with a [link](https://example.org), `code` and a note[^1].
 [^1]: The note.
 """
 WHO = TokenData("ann@example.org", "weekly")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        missing("no Chromium is here (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
 
 
 def shown(color: str | None) -> dict[str, str]:

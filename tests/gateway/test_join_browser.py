@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +13,7 @@ from urllib.parse import urljoin
 
 import pytest
 from httpx import Client
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.sqlite import SqliteStore
@@ -27,7 +26,6 @@ from mailout.letters.content.languages import language
 from mailout.letters.content.signup_form import signup_form
 from tests.clocks import FakeClock
 from tests.gateway.conftest import SECRET, Open
-from tests.needs import missing
 from tests.stubs.ses_control import SesStub, ses_stub
 
 ANN = "ann@example.org"
@@ -46,17 +44,6 @@ SHARED: dict[str, Any] = {
     "from_email": "news@example.org",
     "brand_color": "#7a1fa2",
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        missing("no Chromium is here (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
 from httpx import Client
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from gateway.dashboard.desk import Tools
 from mailout.adapters.sqlite import SqliteStore
@@ -17,24 +16,12 @@ from mailout.letters.audience import subscriber_rows
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_preferences import ANN, PUBLIC, link, lists, mailed_link, people, sent_link
-from tests.needs import missing
 
 __all__ = ["people"]
 
 AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
 FAULTS = "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' ')))"
 PHONE = {"width": 360, "height": 740}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        missing("no Chromium is here (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from httpx import Client
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.insight.web_archive import web_letters
@@ -19,7 +17,6 @@ from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.letters import HOST, content_of, letter
 from tests.gateway.test_web_archive import token_of
-from tests.needs import missing
 
 AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
 VIOLATIONS = (
@@ -47,17 +44,6 @@ a line of code that is rather long, longer than any phone is wide, so that it ha
 
 ![A boat on the water](https://media.example.org/boat.png)
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        missing("no Chromium is here (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
