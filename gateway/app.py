@@ -16,20 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import (
-    api,
-    articles,
-    join,
-    media,
-    metrics,
-    own_data,
-    preferences,
-    progress,
-    requests,
-    ses_events,
-    unsubscribe,
-    web_archive,
-)
+from gateway import api, articles, media, metrics, progress, requests, ses_events
 from gateway.access import Refused, WrongTokens, say_why
 from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
@@ -38,8 +25,9 @@ from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Tools
 from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
-from gateway.own_data import OwnData
 from gateway.prefect_events import Emitter
+from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
+from gateway.readers.own_data import OwnData
 from gateway.refusals import RefusalLog
 from gateway.refused_webhooks import RefusedWebhooks
 from gateway.requests import PageLookup

@@ -13,8 +13,6 @@ from mailout.insight.metrics.scrape import rate_of
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.kinds.mailouts.requests import EVENT_SECONDS
-from mailout.kinds.sign_ups import sign_up_rows
-from mailout.kinds.sign_ups.port import WELCOME_SECONDS
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.protocol import Timing
@@ -23,6 +21,8 @@ from mailout.outbox.feedback import feedback_rows, ingest
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.unattended import slow_or_tested, unattended
+from mailout.readers import sign_up_rows
+from mailout.readers.port import WELCOME_SECONDS
 from mailout.store import Store
 
 STORE_SECONDS = 5.0

@@ -14,7 +14,6 @@ from mailout.insight.page_status.port import DueReports
 from mailout.insight.retention.port import Archives
 from mailout.kinds.articles.port import Articles
 from mailout.kinds.notifications.port import Notifications
-from mailout.kinds.sign_ups.port import SignUps
 from mailout.kinds.single_mails.companies import Companies
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.content.port import Contents
@@ -22,6 +21,7 @@ from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.single_mails import SingleMails
 from mailout.outbox.feedback.port import Feedback
 from mailout.outbox.queue.port import Queue, Requests
+from mailout.readers.port import SignUps
 
 
 class Store(

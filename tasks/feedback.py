@@ -8,11 +8,11 @@ from prefect.cache_policies import NO_CACHE
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.insight.history.counting import keep_counts
-from mailout.kinds.sign_ups.erasing import erase_unconfirmed
 from mailout.outbox.feedback import ingest
 from mailout.outbox.feedback.port import Applied
 from mailout.outbox.feedback.reconcile import Reconciled
 from mailout.outbox.feedback.reconcile import reconcile as put_right
+from mailout.readers.confirmations import erase_unconfirmed
 from tasks.logs import with_engine
 
 

@@ -8,8 +8,8 @@ from cli.commands.publish import Id
 from cli.engine import open_engine
 from cli.names import find_mailout
 from cli.output import Json, print_json, say
-from mailout.insight import web_archive
 from mailout.insight.reporting.phrases import titled
+from mailout.readers import web_archive
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -13,7 +13,6 @@ from gateway.dashboard.planned import draft_page
 from gateway.dashboard.views import go_to
 from gateway.requests import write_request
 from mailout.base.errors import UsageError
-from mailout.insight import web_archive
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.phrases import count, edited_meanwhile
 from mailout.letters.content.port import Kind
@@ -23,6 +22,7 @@ from mailout.outbox.queue import actions
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request as Asked
+from mailout.readers import web_archive
 
 DONE = {
     "pause": "paused a letter",

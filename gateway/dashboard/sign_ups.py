@@ -8,9 +8,9 @@ from gateway.dashboard.desk import Desk, page_route
 from mailout.insight.history.counting import days_ago
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
-from mailout.kinds.sign_ups import sign_up_rows
-from mailout.kinds.sign_ups.port import Asked
 from mailout.letters.audience import list_rows
+from mailout.readers import sign_up_rows
+from mailout.readers.port import Asked
 
 DAYS = 30
 REFUSED = {

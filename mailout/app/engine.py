@@ -11,10 +11,10 @@ from mailout.insight.alerts.sender import AlertSender
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.reports import Reporting, Reports
 from mailout.kinds.mailouts.mailouts import MailoutIntake
-from mailout.kinds.sign_ups.welcomes import Welcomes
 from mailout.outbox.queue.limits import Limits
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.snapshot import QueueForecast
+from mailout.readers.welcomes import Welcomes
 from mailout.store import Store
 
 

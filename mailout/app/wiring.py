@@ -32,7 +32,6 @@ from mailout.insight.retention.archiving import Archiving
 from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
-from mailout.kinds.sign_ups.welcomes import Welcomes
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import Source
 from mailout.letters.content.refs import names_a_file, page_id_of
@@ -41,6 +40,7 @@ from mailout.outbox.feedback.suppression import SuppressionList
 from mailout.outbox.queue.deferrals import Deferrals
 from mailout.outbox.queue.limits import Limits
 from mailout.outbox.queue.snapshot import QueueForecast
+from mailout.readers.welcomes import Welcomes
 from mailout.store import Store
 
 if TYPE_CHECKING:

@@ -14,17 +14,6 @@ from mailout.base.ids import sign_up_key, transactional_id, uuid_of, welcome_id
 from mailout.insight.alerts import alert_rows
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
-from mailout.kinds.sign_ups import sign_up_rows
-from mailout.kinds.sign_ups.erasing import erase_unconfirmed
-from mailout.kinds.sign_ups.port import (
-    CONFIRM_SECONDS,
-    DAY_SECONDS,
-    Asked,
-    Confirmation,
-    Confirmed,
-    SignUp,
-    SignUpDay,
-)
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import ImportRecord, SubscriberRow
@@ -34,6 +23,17 @@ from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, Category, Si
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
+from mailout.readers import sign_up_rows
+from mailout.readers.confirmations import erase_unconfirmed
+from mailout.readers.port import (
+    CONFIRM_SECONDS,
+    DAY_SECONDS,
+    Asked,
+    Confirmation,
+    Confirmed,
+    SignUp,
+    SignUpDay,
+)
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, mailout, result, subscribe

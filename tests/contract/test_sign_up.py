@@ -12,8 +12,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.kinds.sign_ups.port import Confirmed
 from mailout.letters.audience import subscriber_rows
+from mailout.readers.port import Confirmed
 from tests.contract.postgres import PostgresRpc, database, empty, migrate
 from tests.contract.scenes import enqueue, freeze
 from tests.contract.test_join import confirmation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mailout.base.errors import NotFound, UsageError
-from mailout.insight import web_archive
 from mailout.letters.audience.list_rows import List
 from mailout.letters.content.port import Kind
+from mailout.readers import web_archive
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import NOWHERE

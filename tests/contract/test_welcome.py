@@ -17,14 +17,14 @@ from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
-from mailout.kinds.sign_ups.confirmations import PURPOSE, ConfirmationMails
-from mailout.kinds.sign_ups.port import WELCOME_SECONDS, Confirmed
 from mailout.letters.audience import list_rows
 from mailout.letters.audience.list_rows import List
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import language
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.readers.confirmations import PURPOSE, ConfirmationMails
+from mailout.readers.port import WELCOME_SECONDS, Confirmed
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.crashes import Killed, Machine

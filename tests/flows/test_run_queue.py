@@ -11,11 +11,11 @@ from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout.base import error_log, ids
 from mailout.kinds.mailouts import requests
-from mailout.kinds.sign_ups import erasing
 from mailout.letters.audience.list_rows import List
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
+from mailout.readers import confirmations
 from tests.contract.test_join import ask, confirmation
 from tests.flows.test_send_mailout import LETTER as FILE
 from tests.flows.test_send_mailout import Build, mails, run
@@ -127,6 +127,6 @@ def test_reconcile_erases_sign_ups_that_nobody_confirmed(
 ) -> None:
     engine = engine_with()
     ask(engine.store, "dora@example.org")
-    monkeypatch.setattr(erasing, "CONFIRM_SECONDS", -1.0)
+    monkeypatch.setattr(confirmations, "CONFIRM_SECONDS", -1.0)
     assert run(reconcile).is_completed()
     assert engine.store.select(outbox_rows.MESSAGES) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from mailout.base import ids
-from mailout.insight.web_archive import slug_of
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.markdown import parse_markdown
@@ -13,6 +12,7 @@ from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.letters.content.variables import as_written
 from mailout.outbox.queue.mailout import NewMailout
+from mailout.readers.web_archive import slug_of
 from mailout.store import Store
 from tests.contract.scenes import Sender, freeze, result, subscribe
 

@@ -18,7 +18,6 @@ from mailout.base.settings import Settings, load_settings
 from mailout.base.signed_links import SignedLinks
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
-from mailout.kinds.sign_ups.port import CONFIRM_SECONDS
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import SubscriberRow
@@ -26,6 +25,7 @@ from mailout.letters.content.languages import language, shipped
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
+from mailout.readers.port import CONFIRM_SECONDS
 from tests.clocks import FakeClock
 from tests.gateway.conftest import SECRET, Open
 from tests.ses_events import ses_event

@@ -12,7 +12,7 @@ import pytest
 from httpx import Client, Response
 
 from gateway.dashboard.desk import Tools
-from gateway.own_data import known_of
+from gateway.readers.own_data import known_of
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.audience import subscriber_rows

@@ -15,7 +15,7 @@ import feedparser
 import pytest
 from httpx import Client, Response
 
-import gateway.web_archive
+import gateway.readers.web_archive
 from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
@@ -24,7 +24,6 @@ from mailout.base import ids
 from mailout.base.error_log import errors
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
-from mailout.insight import web_archive
 from mailout.insight.retention.archiving import Archiving
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import SubscriberRow
@@ -37,6 +36,7 @@ from mailout.outbox.delivery.compose import SingleComposer
 from mailout.outbox.delivery.protocol import Attempt, Claimed
 from mailout.outbox.queue.mailout import NewMailout
 from mailout.outbox.queue.port import Recipient
+from mailout.readers import web_archive
 from tests.clocks import NOON, FakeClock
 from tests.gateway.conftest import SECRET, Open
 from tests.gateway.letters import FOOTER, HOST, content_of, letter
@@ -49,7 +49,7 @@ PERSONAL = ("token=", "unsubscribe", "preferences", "example.org/view", "ann@", 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list of letters is read for every request."""
-    monkeypatch.setattr(gateway.web_archive, "LISTING_SECONDS", 0.0)
+    monkeypatch.setattr(gateway.readers.web_archive, "LISTING_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.insight.web_archive import web_letters
 from mailout.letters.audience.list_rows import List
+from mailout.readers.web_archive import web_letters
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.letters import HOST, content_of, letter

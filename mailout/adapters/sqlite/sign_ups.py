@@ -13,7 +13,9 @@ from mailout.adapters.sqlite.single_mails import accept
 from mailout.base.ids import uuid_of
 from mailout.insight.alerts.port import SIGN_UP_BRAKE
 from mailout.insight.metrics.port import Counter
-from mailout.kinds.sign_ups.port import (
+from mailout.outbox.delivery.single_mails import Verdict
+from mailout.outbox.delivery.states import State
+from mailout.readers.port import (
     DAY_SECONDS,
     LIMITS,
     Asked,
@@ -21,8 +23,6 @@ from mailout.kinds.sign_ups.port import (
     Confirmed,
     SignUp,
 )
-from mailout.outbox.delivery.single_mails import Verdict
-from mailout.outbox.delivery.states import State
 
 _COUNT = "SELECT count(*) FROM sign_up_marks WHERE at > :since"
 _COUNTED = {

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.adapters.supabase.single_mails import params
 from mailout.insight.alerts.port import SIGN_UP_BRAKE
-from mailout.kinds.sign_ups.port import LIMITS, Asked, Confirmation, Confirmed, SignUp
+from mailout.readers.port import LIMITS, Asked, Confirmation, Confirmed, SignUp
 
 
 class SupabaseSignUps:

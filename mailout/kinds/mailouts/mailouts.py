@@ -14,7 +14,6 @@ from mailout.base.errors import Abort, AbortCode, MailoutError, SettingsError, S
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
-from mailout.insight.web_archive import slug_of
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.readiness import (
@@ -45,6 +44,7 @@ from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
 from mailout.outbox.queue.port import mailout_or_none
+from mailout.readers.web_archive import slug_of
 
 log = logging.getLogger("mailout.intake")
 

@@ -25,8 +25,6 @@ from gateway.cached_answers import cached
 from gateway.pages import TEMPLATES, Page, Pages
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
-from mailout.insight import web_archive
-from mailout.insight.web_archive import ArchivedLetter
 from mailout.letters.content import content_rows
 from mailout.letters.content.from_settings import brand_of, view_links_of
 from mailout.letters.content.languages import FALLBACK, Language, language, preferred
@@ -34,6 +32,8 @@ from mailout.letters.content.signup_form import signup_form
 from mailout.letters.content.web import WebPage, description_of, web_page
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Queue
+from mailout.readers import web_archive
+from mailout.readers.web_archive import ArchivedLetter
 
 PAGE_LETTERS = 20
 FEED_LETTERS = 20

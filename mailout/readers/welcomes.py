@@ -16,12 +16,12 @@ from mailout.base import error_log
 from mailout.base.error_log import ErrorLog, ErrorRecord
 from mailout.base.errors import MailoutError
 from mailout.base.ids import welcome_id
-from mailout.kinds.sign_ups import sign_up_rows
-from mailout.kinds.sign_ups.port import DAY_SECONDS, WELCOME_SECONDS, OwedWelcome, SignUps
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import SourceMailout
 from mailout.letters.content.variables import filled, variables_of
 from mailout.outbox.delivery.single_mails import Category, SingleMail, SingleMails
+from mailout.readers import sign_up_rows
+from mailout.readers.port import DAY_SECONDS, WELCOME_SECONDS, OwedWelcome, SignUps
 
 log = logging.getLogger("mailout.sign_ups")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mailout.base.select import Reads, View, every
-from mailout.kinds.sign_ups.port import OwedWelcome, SignUpDay
+from mailout.readers.port import OwedWelcome, SignUpDay
 
 DAYS = View("read_sign_up_days", SignUpDay, ("day", "list_key"))
 WELCOMES = View("read_welcomes", OwedWelcome, ("list_key", "email"))

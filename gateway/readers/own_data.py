@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from gateway.answers import errors
 from gateway.pages import HEADERS, Page, Pages
 from gateway.prefect_events import SINGLE_MAILS_EVENT, Emitter
-from gateway.unsubscribe import Token
+from gateway.readers.unsubscribe import Token
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import transactional_id
 from mailout.base.settings import Settings

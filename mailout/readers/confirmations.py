@@ -14,7 +14,6 @@ from typing import Any
 
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.ids import sign_up_key, transactional_id
-from mailout.kinds.sign_ups.port import Confirmation, SignUp
 from mailout.letters.audience.list_changes import own_look
 from mailout.letters.audience.list_rows import List
 from mailout.letters.content.brand import BUTTON, Brand
@@ -23,6 +22,7 @@ from mailout.letters.content.languages import Language
 from mailout.letters.content.layout import framed
 from mailout.letters.content.model import Content, clean, mark
 from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, Category, SignedLink, SingleMail
+from mailout.readers.port import CONFIRM_SECONDS, Confirmation, SignUp, SignUps
 
 PURPOSE = "join"
 CONFIRM_PATH = "/join/confirm"
@@ -121,3 +121,15 @@ class ConfirmationMails:
 def named(lists: Sequence[List]) -> str:
     """As people read them, in the order in which a page shows them."""
     return ", ".join(clean(one.name) for one in lists)
+
+
+ERASED_AT_ONCE = 1000
+"""Rows in one transaction: others write meanwhile."""
+
+
+def erase_unconfirmed(store: SignUps) -> int:
+    """Sign-ups whose link works no more; how many. Repeatable."""
+    before, erased = store.now() - CONFIRM_SECONDS, 0
+    while part := store.erase_sign_ups(before, ERASED_AT_ONCE):
+        erased += part
+    return erased

@@ -17,9 +17,9 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import errors, read_body
-from gateway.own_data import Confirmed, OwnData
 from gateway.pages import Page, Pages
-from gateway.unsubscribe import Token, chosen_language, holder_of
+from gateway.readers.own_data import Confirmed, OwnData
+from gateway.readers.unsubscribe import Token, chosen_language, holder_of
 from mailout.base.select import first
 from mailout.base.settings import Settings
 from mailout.base.signed_links import TokenData, Tokens

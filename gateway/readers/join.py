@@ -21,16 +21,16 @@ from gateway.server import network_of
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, TokenData
 from mailout.insight.metrics.port import Counter
-from mailout.kinds.sign_ups.confirmations import PURPOSE, ConfirmationMails
-from mailout.kinds.sign_ups.port import (
+from mailout.letters.audience.list_rows import List, lists, public_lists
+from mailout.letters.content.from_settings import brand_of
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.readers.confirmations import PURPOSE, ConfirmationMails
+from mailout.readers.port import (
     CONFIRM_SECONDS,
     Asked,
     Confirmation,
     Confirmed,
 )
-from mailout.letters.audience.list_rows import List, lists, public_lists
-from mailout.letters.content.from_settings import brand_of
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
 MAX_FORM = 8192

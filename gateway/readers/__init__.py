@@ -1,0 +1,1 @@
+"""The pages for readers: join, choose, unsubscribe, read on the web."""

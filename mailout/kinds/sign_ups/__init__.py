@@ -1,1 +1,0 @@
-"""Strangers who want to join: asked once by mail, subscribed when they confirm, welcomed once."""

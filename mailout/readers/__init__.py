@@ -1,0 +1,1 @@
+"""What readers do: they join, they are welcomed, they read on the web."""
