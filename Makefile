@@ -39,7 +39,7 @@ demo-ses: $(VENV)/.run  ## the same through a stand-in for Amazon SES on this ma
 	@$(BIN)/python -m tests.stubs.demo_ses $(ARGS)
 
 test: $(VENV)/.dev  ## every test
-	@$(BIN)/python -m tests.run $(BIN)/python -m pytest -n 3 --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m tests.run $(BIN)/python -m pytest -n 4 --no-loadscope-reorder $(ARGS)
 
 test-quick: $(VENV)/.dev  ## the unit tests: no Prefect, no Postgres, no browser
 	@$(BIN)/python -m tests.run $(BIN)/python -m pytest -n 2 tests/unit $(ARGS)

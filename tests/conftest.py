@@ -24,8 +24,10 @@ from tests.needs import missing
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-TOGETHER = ("tests/flows/", "tests/e2e/deployed/")
+TOGETHER = ("tests/e2e/deployed/", "tests/flows/")
 """Folders with one Prefect server for all their tests: in two processes it would be started twice."""
+
+LONGEST = (*TOGETHER, "tests/e2e/test_up.py")
 
 FOREIGN = ("AWS_", "PG", "PREFECT_")
 
@@ -91,7 +93,7 @@ def restore_logging() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest work first: begun late, it would keep one process busy after the others have ended."""
-    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 class ByFolder(LoadFileScheduling):  # type: ignore[misc]
