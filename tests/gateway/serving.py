@@ -29,7 +29,7 @@ class _QuickTicks:
         await asyncio.sleep(min(seconds, 1 / TICKS_A_SECOND))
 
 
-uvicorn.server.asyncio = _QuickTicks()  # type: ignore[attr-defined]
+uvicorn.server.asyncio = _QuickTicks()  # type: ignore[assignment, attr-defined]
 
 
 @contextmanager
