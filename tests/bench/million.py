@@ -92,7 +92,7 @@ def _postgres(people: int) -> SupabaseStore:
     keep_commits()
     address = database(f"bench_{people}")
     migrate(address)
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(PEOPLE_PG, (people,))
         while store.normalise_addresses():

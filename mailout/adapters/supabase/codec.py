@@ -14,7 +14,7 @@ from mailout.outbox.queue.mailout import Mailout
 def row(values: Mapping[str, Any]) -> dict[str, Any]:
     """A table's row. What is a moment is told by its name, as in the tables."""
     return {
-        name: seconds(value) if value is not None and _is_moment(name) else value
+        name: seconds(value) if isinstance(value, str) and _is_moment(name) else value
         for name, value in values.items()
     }
 
