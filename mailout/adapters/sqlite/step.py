@@ -16,19 +16,12 @@ from mailout.adapters.sqlite.capacity import (
     write_pace,
 )
 from mailout.adapters.sqlite.claiming import begin, claimed, full_companies, next_due
-from mailout.adapters.sqlite.ledger import Charges
 from mailout.adapters.sqlite.single_mails import all_but_ours, due_in_turn, had_turn, holds_ours, is_served
-from mailout.adapters.sqlite.transitions import Transitions
+from mailout.adapters.sqlite.transitions import Charges, Transitions
 from mailout.base.ids import uuid_of
 from mailout.outbox.delivery.pacing import reserve
 from mailout.outbox.delivery.port import REHEARSING
-from mailout.outbox.delivery.protocol import (
-    Attempt,
-    Halt,
-    Ledger,
-    Step,
-    StepReply,
-)
+from mailout.outbox.delivery.protocol import Attempt, Halt, Ledger, Step, StepReply
 from mailout.outbox.delivery.states import DOUBTFUL, State
 
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
