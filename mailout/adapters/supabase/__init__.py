@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.acts import pass_on
 from mailout.adapters.supabase.client import SupabaseRpc
-from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.rpc import Rpc, check_version
@@ -24,7 +23,6 @@ class SupabaseStore(
     SupabaseOutbox,
     SupabaseSubscribers,
     SupabaseRecords,
-    SupabaseFeedback,
     SupabaseSingleMails,
     Store,
 ):

@@ -1,8 +1,9 @@
-"""The outbox and the queue on Supabase: `step`, what moves many rows in parts, and rules that SQL is told."""
+"""The outbox on Supabase: `step`, what moves many rows in parts, and rules that SQL is told."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
@@ -12,6 +13,8 @@ from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.port import UNDO_SECONDS, Applied, Effect, EventReading
+from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
 from mailout.outbox.queue.port import Recipient, Request
 
@@ -22,7 +25,7 @@ _AUDIENCE_PART = 5_000
 
 
 class SupabaseOutbox:
-    """For `Outbox`, `Queue` and `Requests`."""
+    """For `Outbox`, `Queue`, `Requests` and `Feedback`."""
 
     rpc: Rpc
 
@@ -96,6 +99,14 @@ class SupabaseOutbox:
     def answered(self, request: Request) -> bool:
         return bool(self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value}))
 
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
+        params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
+        return Applied(**self.rpc("mailout_apply_events", params))
+
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+        params = {"address": email_norm, "list_key": list_key, "within": UNDO_SECONDS}
+        return bool(self.rpc("mailout_undo_unsubscribe", params))
+
 
 def _recipient(one: Recipient) -> dict[str, Any]:
     return {
@@ -104,4 +115,36 @@ def _recipient(one: Recipient) -> dict[str, Any]:
         "content_id": one.content_hash,
         "variables": dict(one.variables) or None,
         "recipient_id": one.recipient_id,
+    }
+
+
+def _reading(reading: EventReading) -> dict[str, Any]:
+    code, message = reading.problem or (None, None)
+    return {
+        "inbox_id": reading.inbox_id,
+        "code": code,
+        "message": message,
+        "dead": reading.dead,
+        "effects": [_effect(effect) for effect in reading.effects],
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    """Flat, with what our tables say of its type: the SQL need not know the words."""
+    revoke_code, revoke_message = effect.revokes or (None, None)
+    return {
+        "id": effect.id,
+        "type": effect.type.value,
+        "at": effect.at,
+        "email": effect.email,
+        "ses_message_id": effect.provider_message_id,
+        "attempt_id": effect.attempt.id if effect.attempt else None,
+        "attempt_epoch": effect.attempt.epoch if effect.attempt else None,
+        "campaign_id": effect.mailout_id,
+        "heard": asdict(effect.change) if effect.change else None,
+        "detail": dict(effect.detail),
+        "recount": effect.recount,
+        "metric": effect.metric,
+        "revoke_code": revoke_code,
+        "revoke_message": revoke_message,
     }

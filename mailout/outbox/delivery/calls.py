@@ -12,11 +12,10 @@ from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import CallTime, SenderOptions
-from mailout.outbox.delivery.pacing import tolerated_lateness
+from mailout.outbox.delivery.pacing import Start, Starts, tolerated_lateness
 from mailout.outbox.delivery.port import Journal, Mail, Transport
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Outcome, OutcomeKind, Result
 from mailout.outbox.delivery.retry import decide
-from mailout.outbox.delivery.starts import Start, Starts
 from mailout.outbox.delivery.throttling import Throttling
 
 JOURNAL_AHEAD_SECONDS = 0.001

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mailout.base.errors import HomeUnwritable, StoreUnavailable
-from mailout.outbox.delivery.batch_size import BatchSize, CallCapacity, batch_size
+from mailout.outbox.delivery.concurrency import BatchSize, CallCapacity, batch_size
 from mailout.outbox.delivery.options import CallTime, Ended, RunReport
 from mailout.outbox.delivery.protocol import Halt, StepReply
 from mailout.outbox.delivery.session import SLOT_HORIZON_SECONDS, SLOT_LEAD_SECONDS, Session
