@@ -38,11 +38,11 @@ class SqliteLeaving:
             )
             return True
 
-    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None, within: float = UNDO_SECONDS) -> bool:
         with self.db.write() as tx:
             done = tx.execute(
                 "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ? AND at > ?",
-                (email_norm, list_key or "", self.db.clock.now() - UNDO_SECONDS),
+                (email_norm, list_key or "", self.db.clock.now() - within),
             ).fetchone()
             return done is not None and _resubscribe(tx, self.db.clock.now(), email_norm, list_key)
 

@@ -13,7 +13,7 @@ from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import UNDO_SECONDS, Applied, Effect, EventReading
+from mailout.outbox.feedback.port import Applied, Effect, EventReading
 from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
 from mailout.outbox.queue.port import Recipient, Request
@@ -102,10 +102,6 @@ class SupabaseOutbox:
     def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         params = {"readings": [_reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
         return Applied(**self.rpc("mailout_apply_events", params))
-
-    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
-        params = {"address": email_norm, "list_key": list_key, "within": UNDO_SECONDS}
-        return bool(self.rpc("mailout_undo_unsubscribe", params))
 
 
 def _recipient(one: Recipient) -> dict[str, Any]:

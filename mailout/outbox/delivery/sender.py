@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -35,7 +35,7 @@ class Sender:
     journals: Journals
     clock: Clock
     options: SenderOptions
-    observer: Observer | None = None
+    observers: Sequence[Observer] = ()
     throttling: Throttling = field(default_factory=Throttling)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
 
@@ -62,7 +62,7 @@ class Sender:
             journals=self.journals,
             clock=self.clock,
             options=options,
-            observer=self.observer,
+            observers=self.observers,
             stop=self._stop,
             caller=caller,
             pool=pool,
