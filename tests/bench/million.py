@@ -155,7 +155,7 @@ def _send(home: Path, id: str) -> None:
     )
     enough = Enough(SENT)
     sender = Sender(
-        store, AcceptAll(), mail_for, FileJournals(home / "journal"), SystemClock(), options, enough
+        store, AcceptAll(), mail_for, FileJournals(home / "journal"), SystemClock(), options, [enough]
     )
     enough.sender = sender
     began = time.perf_counter()

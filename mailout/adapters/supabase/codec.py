@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
 from mailout.outbox.queue.mailout import Mailout
 
@@ -30,6 +31,10 @@ def seconds(value: str) -> float:
 
 def mailout(values: Mapping[str, Any]) -> Mailout:
     return Mailout.of(row(values))
+
+
+def content(made: Content) -> dict[str, str]:
+    return {"hash": made.hash, "subject": made.subject, "html": made.html, "plain": made.text}
 
 
 def step_params(step: Step) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.insight.alerts.port import KnownAlert
 from mailout.insight.history.counting import spread
@@ -19,13 +20,7 @@ class SupabaseRecords:
     rpc: Rpc
 
     def put_content(self, content: Content) -> str:
-        params = {
-            "hash": content.hash,
-            "subject": content.subject,
-            "html": content.html,
-            "plain": content.text,
-        }
-        return str(self.rpc("mailout_put_content", params))
+        return str(self.rpc("mailout_put_content", codec.content(content)))
 
     def claim_alert(self, known: KnownAlert) -> bool:
         return bool(self.rpc("mailout_claim_alert", {"key": known.key, "tries": known.tries}))

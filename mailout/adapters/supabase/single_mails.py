@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.insight.alerts.port import SIGN_UP_BRAKE
 from mailout.kinds.notifications.port import KnownMessage, KnownNotification, NewNotification, Reported
@@ -66,14 +67,10 @@ class SupabaseSingleMails:
 
 
 def params(mail: SingleMail) -> dict[str, Any]:
-    content = mail.content
     return {
         **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name not in UNWRITTEN},
         "variables": mail.variables,
-        "hash": content.hash,
-        "subject": content.subject,
-        "html": content.html,
-        "plain": content.text,
+        **codec.content(mail.content),
         "headers": dict(mail.headers) if mail.headers else None,
         "new_recipient_id": recipient_id(mail.company_id, mail.external_id) if mail.external_id else None,
     }
