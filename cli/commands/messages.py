@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from cli.confirm import Yes, confirm
-from cli.engine import open_engine
+from cli.engine import command_group, open_engine
 from cli.names import find_message
-from cli.output import Json, print_json, say
+from cli.output import Json, Yes, confirm, print_json, say
 from cli.show import message_dict
 from cli.tables import TextTable
 from mailout.app.engine import Engine
@@ -22,12 +21,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.outbox_rows import SINGLE_MAIL_STATES
 from mailout.outbox.queue import actions
 
-app = typer.Typer(
-    help="Single mails that failed, are in doubt or wait: list, retry, cancel.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("Single mails that failed, are in doubt or wait: list, retry, cancel.")
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Its id, its request's, or SES's.")]
 
