@@ -26,7 +26,7 @@ MAX_LISTED = 10_000
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the latest first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the latest first.")] = 100,
     json: Json = False,
 ) -> None:
     """The latest first."""

@@ -33,8 +33,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command(epilog="Example: mailout gateway --host 0.0.0.0 --port 8080")
 def gateway(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port.")] = 8080,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port.")] = 8080,
 ) -> None:
     """Serve requests to send, SES events, the unsubscribe page, pictures and the queue, until it is stopped.
 

@@ -12,9 +12,8 @@ from typing import Annotated
 
 import typer
 
-from cli.env_file import write_settings
 from cli.output import Json, Yes, note, print_json, say
-from mailout.base.dotenv_file import DOTENV, dotenv
+from mailout.base.dotenv_file import DOTENV, dotenv, write_settings
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
 
@@ -71,14 +70,12 @@ QUESTIONS = (
 @app.command(epilog='Example: mailout init --org-name "Harbour Club" --from-email news@example.org --yes')
 def init(
     context: typer.Context,
-    org_name: Annotated[str | None, typer.Option("--org-name", help="Your organisation's name.")] = None,
-    org_address: Annotated[str | None, typer.Option("--org-address", help="Its postal address.")] = None,
-    from_email: Annotated[
-        str | None, typer.Option("--from-email", help="The address that letters come from.")
-    ] = None,
-    from_name: Annotated[str | None, typer.Option("--from-name", help="The name beside it.")] = None,
+    org_name: Annotated[str | None, typer.Option(help="Your organisation's name.")] = None,
+    org_address: Annotated[str | None, typer.Option(help="Its postal address.")] = None,
+    from_email: Annotated[str | None, typer.Option(help="The address that letters come from.")] = None,
+    from_name: Annotated[str | None, typer.Option(help="The name beside it.")] = None,
     test_emails: Annotated[
-        str | None, typer.Option("--test-emails", help="Who gets test letters, separated by commas.")
+        str | None, typer.Option(help="Who gets test letters, separated by commas.")
     ] = None,
     send_timezone: Annotated[
         str | None, typer.Option("--timezone", help="Your time zone, like Europe/Lisbon.")

@@ -22,25 +22,6 @@ from mailout.store import Store
 app = command_group("The lists that people can be on: add, edit, look, the form to join one.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The list's key, or its name.")]
-Name = Annotated[str | None, typer.Option("--name", help="What people read.")]
-Description = Annotated[str | None, typer.Option("--description", help="A sentence about it.")]
-Public = Annotated[
-    bool | None, typer.Option("--public/--private", help="Whether anybody may join it by the sign-up page.")
-]
-FromName = Annotated[str | None, typer.Option("--from-name", help="Who its letters come from.")]
-ReplyTo = Annotated[str | None, typer.Option("--reply-to", help="Where answers go.")]
-Footer = Annotated[str | None, typer.Option("--footer", help="Why people get it, above the footer.")]
-Logo = Annotated[str | None, typer.Option("--logo", help="The address of its logo.")]
-LogoDark = Annotated[str | None, typer.Option("--logo-dark", help="The same for dark screens.")]
-OwnColor = Annotated[str | None, typer.Option("--color", help="Its colour, such as #0b5c8a.")]
-Links = Annotated[str | None, typer.Option("--links", help="Website=https://example.org, …")]
-OwnLanguage = Annotated[str | None, typer.Option("--language", help="The language of its letters.")]
-Archive = Annotated[
-    bool | None, typer.Option("--archive/--no-archive", help="Whether its letters are public on the web.")
-]
-Welcome = Annotated[
-    str | None, typer.Option("--welcome", metavar="REF", help="The letter that a new reader gets once.")
-]
 
 
 def _changing(change: Callable[[Store, str, Mapping[str, Any]], List]) -> Callable[..., None]:
@@ -49,19 +30,28 @@ def _changing(change: Callable[[Store, str, Mapping[str, Any]], List]) -> Callab
     def command(
         context: typer.Context,
         key: Key,
-        name: Name = None,
-        description: Description = None,
-        public: Public = None,
-        from_name: FromName = None,
-        reply_to: ReplyTo = None,
-        footer: Footer = None,
-        logo: Logo = None,
-        logo_dark: LogoDark = None,
-        color: OwnColor = None,
-        links: Links = None,
-        language: OwnLanguage = None,
-        archive: Archive = None,
-        welcome_ref: Welcome = None,
+        name: Annotated[str | None, typer.Option(help="What people read.")] = None,
+        description: Annotated[str | None, typer.Option(help="A sentence about it.")] = None,
+        public: Annotated[
+            bool | None,
+            typer.Option("--public/--private", help="Whether anybody may join it by the sign-up page."),
+        ] = None,
+        from_name: Annotated[str | None, typer.Option(help="Who its letters come from.")] = None,
+        reply_to: Annotated[str | None, typer.Option(help="Where answers go.")] = None,
+        footer: Annotated[str | None, typer.Option(help="Why people get it, above the footer.")] = None,
+        logo: Annotated[str | None, typer.Option(help="The address of its logo.")] = None,
+        logo_dark: Annotated[str | None, typer.Option(help="The same for dark screens.")] = None,
+        color: Annotated[str | None, typer.Option(help="Its colour, such as #0b5c8a.")] = None,
+        links: Annotated[str | None, typer.Option(help="Website=https://example.org, …")] = None,
+        language: Annotated[str | None, typer.Option(help="The language of its letters.")] = None,
+        archive: Annotated[
+            bool | None,
+            typer.Option("--archive/--no-archive", help="Whether its letters are public on the web."),
+        ] = None,
+        welcome_ref: Annotated[
+            str | None,
+            typer.Option("--welcome", metavar="REF", help="The letter that a new reader gets once."),
+        ] = None,
         json: Json = False,
     ) -> None:
         options = (one for one in context.params.items() if one[0] not in ("key", "json"))
@@ -109,7 +99,7 @@ def list_(json: Json = False) -> None:
 def form(
     key: Key,
     language: Annotated[
-        str | None, typer.Option("--language", help="Of its words; else the list's, else LANGUAGE.")
+        str | None, typer.Option(help="Of its words; else the list's, else LANGUAGE.")
     ] = None,
 ) -> None:
     """Print the HTML form by which people join, for any web page."""

@@ -34,11 +34,9 @@ class Shown(StrEnum):
 
 @app.command("list", epilog="Example: mailout messages list --state failed --company shop")
 def list_(
-    state: Annotated[Shown, typer.Option("--state", help="Which of them.")] = Shown.FAILED,
-    company: Annotated[str | None, typer.Option("--company", help="Only this company's.")] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=SELECT_LIMIT, help="How many, the latest first.")
-    ] = 100,
+    state: Annotated[Shown, typer.Option(help="Which of them.")] = Shown.FAILED,
+    company: Annotated[str | None, typer.Option(help="Only this company's.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=SELECT_LIMIT, help="How many, the latest first.")] = 100,
     json: Json = False,
 ) -> None:
     """Single mails in one state, the latest first."""

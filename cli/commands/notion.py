@@ -9,10 +9,9 @@ import typer
 from pydantic import SecretStr
 
 from cli.engine import command_group, read_settings
-from cli.env_file import write_settings
 from cli.output import Json, note, print_json, say
 from mailout.app import wiring
-from mailout.base.dotenv_file import DOTENV
+from mailout.base.dotenv_file import DOTENV, write_settings
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings
 

@@ -37,7 +37,7 @@ MaybeId = Annotated[
 
 @app.command("list", epilog="Example: mailout queue list --json")
 def list_(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
     json: Json = False,
 ) -> None:
     """All mailouts: what is sent, what waits and why."""
@@ -143,7 +143,7 @@ def settle(
     ],
     message: Annotated[
         list[str] | None,
-        typer.Option("--message", help="Only this one: its id, or its recipient's address. May be repeated."),
+        typer.Option(help="Only this one: its id, or its recipient's address. May be repeated."),
     ] = None,
     yes: Annotated[bool, Yes] = False,
     json: Json = False,

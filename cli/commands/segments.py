@@ -75,7 +75,7 @@ def show(name: Name, json: Json = False) -> None:
 @app.command(epilog=f"Example: mailout segments count --filter '{FILTER}'")
 def count(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
-    filter: Annotated[str | None, typer.Option("--filter", help="A filter that has no name yet.")] = None,
+    filter: Annotated[str | None, typer.Option(help="A filter that has no name yet.")] = None,
     list_key: List = None,
     json: Json = False,
 ) -> None:

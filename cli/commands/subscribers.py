@@ -37,9 +37,7 @@ CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
 def export(
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; without it, to the terminal.")] = None,
     consents: Annotated[
         bool,
         typer.Option("--consents", help="Instead: who agreed to which list, when, to which words and where."),
@@ -80,13 +78,9 @@ def _export_consents(engine: Engine, out: Path | None) -> None:
 
 @app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")
 def list_(
-    status: Annotated[
-        str | None, typer.Option("--status", help="Only these: active, unsubscribed or bounced.")
-    ] = None,
-    search: Annotated[
-        str | None, typer.Option("--search", help="A part of the address or of the name.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many at most.", min=1)] = 100,
+    status: Annotated[str | None, typer.Option(help="Only these: active, unsubscribed or bounced.")] = None,
+    search: Annotated[str | None, typer.Option(help="A part of the address or of the name.")] = None,
+    limit: Annotated[int, typer.Option(help="How many at most.", min=1)] = 100,
     json: Json = False,
 ) -> None:
     """Who is on the list, by address."""
@@ -119,7 +113,7 @@ def _name(person: SubscriberColumns) -> str:
 @app.command("add", epilog="Example: mailout subscribers add ana@example.org --name Ana --list newsletter")
 def add(
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")],
-    name: Annotated[str | None, typer.Option("--name", help="The person's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="The person's name.")] = None,
     list_key: Annotated[str | None, typer.Option("--list", help="Put the person on this list, too.")] = None,
     places: Annotated[
         list[str] | None,

@@ -21,13 +21,11 @@ app = command_group("Tokens for programs that hand in single mails: create, list
 
 @app.command(epilog="Example: mailout tokens create --company shop --limit-per-minute 600")
 def create(
-    company: Annotated[str, typer.Option("--company", help="Whose it is; made if it is new.")],
+    company: Annotated[str, typer.Option(help="Whose it is; made if it is new.")],
     limit_per_minute: Annotated[
-        int | None, typer.Option("--limit-per-minute", min=1, help="Mails a minute; without it, no limit.")
+        int | None, typer.Option(min=1, help="Mails a minute; without it, no limit.")
     ] = None,
-    scopes: Annotated[
-        str, typer.Option("--scopes", help="What it may do: send, read, or both.")
-    ] = "send,read",
+    scopes: Annotated[str, typer.Option(help="What it may do: send, read, or both.")] = "send,read",
     json: Json = False,
 ) -> None:
     """Make a token. It is shown once: only a hash of it is kept."""

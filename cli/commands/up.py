@@ -41,20 +41,14 @@ START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 @app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
 def up(
-    workers: Annotated[
-        int, typer.Option("--workers", metavar="N", min=1, max=32, help="How many workers.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=32, help="How many workers.")] = 1,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="The address that the gateway listens on.")
+        str, typer.Option(metavar="ADDRESS", help="The address that the gateway listens on.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65535, help="The gateway's port.")
-    ] = 8080,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="The gateway's port.")] = 8080,
     prefect_port: Annotated[
         int,
-        typer.Option(
-            "--prefect-port", metavar="N", min=1, max=65535, help="The port of Prefect's pages and API."
-        ),
+        typer.Option(metavar="N", min=1, max=65535, help="The port of Prefect's pages and API."),
     ] = 4200,
     only_workers: Annotated[
         bool,
