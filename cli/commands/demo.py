@@ -43,7 +43,7 @@ HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
 PRODUCER = "producer.db"
 DEMO_FILES = frozenset(
-    {MARK, AUTH_FILE, "prefect", "journal", "media", "outbox", "reports"}
+    {MARK, AUTH_FILE, "prefect", "journal", "logs", "media", "outbox", "reports"}
     | {f"{database}{end}" for database in ("mailout.db", PRODUCER) for end in ("", "-wal", "-shm")}
 )
 UI = "http://127.0.0.1:4200"
@@ -53,9 +53,9 @@ START_AGAIN = "make demo ARGS='{}'" if Path("Makefile").is_file() else "mailout 
 @app.command(epilog="Example: mailout demo --fresh")
 def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the last demo and begin again.")] = False,
-    home: Annotated[Path, typer.Option("--home", help="Where the demo keeps everything.")] = HOME,
+    home: Annotated[Path, typer.Option(help="Where the demo keeps everything.")] = HOME,
     ses: Annotated[
-        str | None, typer.Option("--ses", metavar="URL", help="A stand-in for SES on this machine.")
+        str | None, typer.Option(metavar="URL", help="A stand-in for SES on this machine.")
     ] = None,
     article: Annotated[
         bool, typer.Option("--article", help="An article that is put together for each reader.")

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import httpx
 
+from cli.output import note
 from cli.prefect_auth import AUTH_FILE, auth_string, for_own_server, for_server_at
-from cli.processes.orphan_guard import OrphanGuard
 from cli.processes.prefect_api import LETS_IN, client, environment
+from cli.processes.supervisor import Supervisor
 from mailout.base.errors import MailoutError, SettingsError
 
 INSTEAD = "To send without Prefect: --direct."
@@ -78,11 +79,6 @@ def isolate() -> None:
         del os.environ[name]
 
 
-def is_new(home: Path) -> bool:
-    """Whether the server will have to build its database first."""
-    return not (home / "prefect" / "prefect.db").exists()
-
-
 def build_database(env: Mapping[str, str], log: Path) -> None:
     """A new server's, in a process of its own. A server that builds it holds 30 MB more until it ends.
 
@@ -97,7 +93,7 @@ def build_database(env: Mapping[str, str], log: Path) -> None:
 
 
 def starting(home: Path) -> str:
-    if is_new(home):
+    if not (home / "prefect" / "prefect.db").exists():
         return "Building Prefect's database, once: about 20 seconds"
     return "Starting Prefect, about 10 seconds"
 
@@ -116,13 +112,12 @@ def start_server(home: Path) -> None:
     if url:
         _require_answer(environment() | {"PREFECT_API_URL": url})
         return
-    os.environ["PREFECT_API_URL"] = _start_own(
-        get_current_settings().to_environment_variables(exclude_unset=True)
-    )
+    settings = get_current_settings().to_environment_variables(exclude_unset=True)
+    os.environ["PREFECT_API_URL"] = _start_own(home, settings)
     refresh_global_settings_context()
 
 
-def _start_own(settings: Mapping[str, str]) -> str:
+def _start_own(home: Path, settings: Mapping[str, str]) -> str:
     """Its API. Prefect would start one by itself, but in our session: Ctrl-C in a terminal reaches every
     process of the session, and a flow that ends needs its server to say so."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -136,19 +131,14 @@ def _start_own(settings: Mapping[str, str]) -> str:
         "PREFECT__SERVER_EPHEMERAL": "1",
         "PREFECT__SERVER_FINAL": "1",
     }
-    guard = OrphanGuard()
-    atexit.register(guard.dismiss)
-    server = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
-        env={**os.environ, **settings, **ours},
-        start_new_session=True,
-    )
-    guard.set_stages([[server.pid]])  # who kills us does not get at another session
-    atexit.register(_stop, server, guard)
+    supervisor = Supervisor(home / "logs", {**os.environ, **settings, **ours}, note)
+    command = [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()]
+    server = supervisor.start("prefect-embedded", command)
+    atexit.register(supervisor.stop, [server], STOP_SECONDS)
     until = time.monotonic() + START_SECONDS
     while not _is_well(f"{address}/api/health"):
-        if server.poll() is not None or time.monotonic() > until:
-            raise MailoutError("Prefect's server did not start.", remedy=INSTEAD)
+        if not server.runs or time.monotonic() > until:
+            raise MailoutError("Prefect's server did not start.", remedy=f"See {server.log}. {INSTEAD}")
         time.sleep(0.1)
     return f"{address}/api"
 
@@ -158,16 +148,6 @@ def _is_well(url: str) -> bool:
         return httpx.get(url, timeout=5, trust_env=False).is_success
     except httpx.TransportError:
         return False
-
-
-def _stop(server: subprocess.Popen[bytes], guard: OrphanGuard) -> None:
-    server.terminate()
-    try:
-        server.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-    guard.set_stages([])
 
 
 def _require_answer(env: Mapping[str, str]) -> None:

@@ -139,7 +139,7 @@ class Operator:
         self._api = api
 
     def does(self, method: str, path: str, body: Any = None) -> None:
-        ask(self._api, method, path, body).raise_for_status()
+        ask(self._api, method, path, body)
 
     def deployment(self, name: str) -> dict[str, Any]:
         return next(one for one in self._server.find("deployments") if one["name"] == name)
