@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,6 @@ from cli.output import Json, Yes, answer, confirm, note, print_json, say
 from cli.subscriber_import import writing
 from cli.tables import TextTable
 from mailout.app import forgetting
-from mailout.app.engine import Engine
 from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
@@ -27,7 +26,8 @@ from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
-from mailout.letters.audience.port import PRIORITY, Subscriber, SubscriberColumns, SubscriberRow
+from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow
+from mailout.store import Store
 
 app = command_group("The people on your list: import, export, add one, look one up.")
 
@@ -44,31 +44,23 @@ def export(
     ] = False,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
-    engine = open_engine()
-    written = 0
+    store = open_engine().store
     if consents:
-        _export_consents(engine, out)
+        _export_consents(store, out)
         return
-
-    def everybody() -> Iterator[Subscriber]:
-        nonlocal written
-        written = 0
-        for row in every(engine.store, subscriber_rows.SUBSCRIBERS):
-            written += 1
-            yield row
-
     with writing(out) as file:
-        file.writelines(people_lines(everybody))
+        file.writelines(people_lines(lambda: every(store, subscriber_rows.SUBSCRIBERS)))
     if out is not None:
+        written = sum(subscriber_rows.subscriber_counts(store).values())
         note(f"{count(written, 'person', 'people')} written to {out}.")
 
 
-def _export_consents(engine: Engine, out: Path | None) -> None:
+def _export_consents(store: Store, out: Path | None) -> None:
     written = 0
     with writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CONSENT_COLUMNS)
-        for row in every(engine.store, subscriber_rows.CONSENTS):
+        for row in every(store, subscriber_rows.CONSENTS):
             shown = {**row, "at": iso(row["at"])}
             writer.writerow(safe(str(shown[name])) for name in CONSENT_COLUMNS)
             written += 1

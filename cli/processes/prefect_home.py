@@ -1,4 +1,4 @@
-"""Prefect in this process: a home of its own under `MAILOUT_HOME`, and its embedded server.
+"""Prefect's home under `MAILOUT_HOME`, its environment, and the server that a command brings along.
 
 Everything is in the environment before `prefect` is imported for the first time: it reads its settings once.
 """
@@ -19,8 +19,9 @@ import httpx
 
 from cli.output import note
 from cli.prefect_auth import AUTH_FILE, auth_string, for_own_server, for_server_at
-from cli.processes.prefect_api import LETS_IN, client, environment
+from cli.processes.prefect_api import LETS_IN, UP_LOCK, client, environment
 from cli.processes.supervisor import Supervisor
+from flows.orphans import LOCK
 from mailout.base.errors import MailoutError, SettingsError
 
 INSTEAD = "To send without Prefect: --direct."
@@ -37,6 +38,17 @@ active = "mailout"
 PREFECT_SERVER_ANALYTICS_ENABLED = "false"
 PREFECT_SERVER_API_AUTH_STRING = {auth}
 """
+PROJECT = Path(__file__).resolve().parents[2]
+SELDOM = {
+    "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "30",
+    "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "30",
+    "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_CLEANUP_RECONCILER_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_EVENTS_PROACTIVE_GRANULARITY": "PT30S",
+}
+"""What the server looks for every five or fifteen seconds, and nobody here waits for: runs that are late or
+paused, workers that are gone, schedules changed on its pages, runs whose heart has stopped for minutes."""
 
 
 def server_in_use(home: Path) -> str | None:
@@ -59,6 +71,36 @@ def prepare(home: Path) -> Path:
     # The server keeps the run's log; what the terminal shows of it is for our own handler to say.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     return chosen
+
+
+def parts_environment(home: Path, *, port: int, own_server: bool) -> dict[str, str]:
+    """Of all parts of `mailout up`. What somebody has set stays. `port`: of Prefect's server."""
+    prepare(home)
+    for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "::1"]))
+    paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ours = {
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_UI_API_URL": "/api",
+        # Schedules make some hundred runs a day: without this their history would grow for ever.
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
+        # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        # What somebody asks for waits two seconds on average. Asked twice as often, an idle server works half
+        # as much again: it writes down every question.
+        "PREFECT_WORKER_QUERY_SECONDS": "4",
+    } | SELDOM
+    known = {name: value for name, value in environment(home).items() if value}
+    if own_server:
+        known |= for_own_server(home, known)
+        # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
+        origins = [f"http://{host}:{port}" for host in ("127.0.0.1", "localhost")]
+        ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
+    known[LOCK] = str(home / UP_LOCK)
+    named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+    logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
+    return ours | known | named | logged
 
 
 def _write_profile(path: Path, home: Path) -> None:
