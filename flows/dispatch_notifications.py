@@ -5,22 +5,19 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.states import Completed
 
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
 from mailout.kinds.notifications.port import NotificationCounts
-from tasks.logs import with_engine
-from tasks.notifications import send_notifications
+from tasks.single_mails import send_notifications
 
 STOP = threading.Event()
 """Asked for by a signal: what is in hand is finished."""
 
 
-@flow(name="dispatch_notifications", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def dispatch_notifications(
     engine: Engine,
     db: str | None = None,

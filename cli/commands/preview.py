@@ -32,7 +32,7 @@ def preview(
     ref: Annotated[
         str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    out: Annotated[Path, typer.Option(help="The folder to write to; it is made if need be.")],
     reader: Annotated[
         str | None,
         typer.Option("--as", metavar="EMAIL", help="As this subscriber gets it; else variables are [name]."),
@@ -55,6 +55,7 @@ def preview(
     links = footer_of(settings).urls(tokens_of(settings).make(to, source_mailout.list_key))
     page = view_url(settings, ids.mailout_id(source_mailout.ref), None)
     values |= {"email": to, "from_name": from_name or settings.from_email or ""}
+    of = list_rows.list_or_none(engine.store, source_mailout.list_key)
     try:
         about = write_preview(
             document,
@@ -68,7 +69,7 @@ def preview(
             unsubscribe_url=links[UNSUBSCRIBE_URL],
             unsubscribe_mailbox=settings.unsubscribe_mailbox,
             list_key=source_mailout.list_key,
-            called=_called(engine, source_mailout.list_key),
+            called=of.name if of else None,
             org_name=settings.org_name or "",
             date=engine.clock.now(),
             refusals=[_refusal(error) for error in refusals],
@@ -95,11 +96,6 @@ def _as_reader(
     missing = [name for name in required_of(variables_of(content)) if not values.get(name, "").strip()]
     values |= {name: f"[{name}]" for name in missing}
     return email, values, person["from_name"] or from_name
-
-
-def _called(engine: Engine, list_key: str | None) -> str | None:
-    of = list_rows.list_or_none(engine.store, list_key)
-    return of.name if of else None
 
 
 def _refusal(error: MailoutError) -> Problem:

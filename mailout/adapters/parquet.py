@@ -61,7 +61,7 @@ class ParquetArchive:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with the process, however that ends
             except BlockingIOError:
                 raise UsageError(
-                    f"Another `mailout archive` is at work in {self.folder}.",
+                    f"Another `mailout retention` is at work in {self.folder}.",
                     remedy="Wait until it has ended.",
                 ) from None
             yield

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from mailout.app.media_wiring import media_store
-from mailout.app.wiring import notion_pages, sources
+from mailout.app.wiring import media_store, notion_pages, sources
 from mailout.base.clock import Clock, SystemClock
 from mailout.base.errors import Abort, SourceUnavailable
 from mailout.base.settings import Settings
@@ -14,6 +13,7 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.kinds.mailouts.drafts import Draft
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
+from mailout.kinds.mailouts.reading import Reading, Rendered
 from mailout.letters.content.document import problem_line
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import SourceMailout
@@ -95,24 +95,13 @@ class Drafts:
         source = self._intake.source_mailout(ref)
         reading = self._intake.reading(source)
         stops = [str(error) for error in self._intake.refusals(source, reading)]
+        content: Content | None = None
+        found: list[str] = []
         try:
-            document, content = reading.render()
+            document, content = self._rendered(source, reading)
+            found = [problem_line(one) for one in findings(document, content)]
         except Abort as error:
-            try:  # a picture that readers could not find may still be shown here
-                document, content = self._intake.draft(source)
-            except Abort:
-                return self._draft(source, None, [*dict.fromkeys([*stops, str(error)])], (), now)
-        found = [problem_line(one) for one in findings(document, content)]
-        return self._draft(source, content, stops, found, now)
-
-    def _draft(
-        self,
-        source: SourceMailout,
-        content: Content | None,
-        stops: Sequence[str],
-        found: Sequence[str],
-        now: float,
-    ) -> Draft:
+            stops = [*dict.fromkeys([*stops, str(error)])]
         return Draft(
             ref=source.ref,
             subject=as_written(source.document.subject),
@@ -126,3 +115,12 @@ class Drafts:
             findings=found,
             read_at=now,
         )
+
+    def _rendered(self, source: SourceMailout, reading: Reading) -> Rendered:
+        try:
+            return reading.render()
+        except Abort as error:
+            try:  # a picture that readers could not find may still be shown here
+                return self._intake.draft(source)
+            except Abort:
+                raise error from None
