@@ -1,6 +1,6 @@
 """The language of segments: from `city = "Porto" and not got "spring-letter"` to one tree.
 
-`segment_tree` describes the tree, `segment_meaning` says what it means.
+`segment_tree` describes the tree and says what it means.
 """
 
 from __future__ import annotations
@@ -15,8 +15,18 @@ from typing import Any, cast
 from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 
-from mailout.letters.audience.segment_meaning import JOINED, WHITE_SPACE, day_of, fold, number_of
-from mailout.letters.audience.segment_tree import LONGEST_FILTER, SegmentError, Tree, leaves, nesting
+from mailout.letters.audience.segment_tree import (
+    JOINED,
+    LONGEST_FILTER,
+    WHITE_SPACE,
+    SegmentError,
+    Tree,
+    day_of,
+    fold,
+    leaves,
+    nesting,
+    number_of,
+)
 
 MOST_CONDITIONS = 200
 DEEPEST_NESTING = 20

@@ -13,11 +13,13 @@ from mailout.base.errors import UsageError
 from mailout.base.ids import mailout_id
 from mailout.base.select import Reads, View, every, first
 from mailout.letters.audience.port import Subscribers
-from mailout.letters.audience.segment_meaning import EMAIL, JOINED, fold
 from mailout.letters.audience.segment_tree import (
+    EMAIL,
+    JOINED,
     Segment,
     SegmentError,
     Tree,
+    fold,
     leaves,
     removed_letter,
     replaced,
