@@ -178,6 +178,8 @@ def main() -> int:
             while part := list(islice(rows, ROWS_A_LINE)):
                 _write(out, part)
         out.flush()
+    except MemoryError:
+        return 1
     except Exception as error:  # noqa: BLE001 (whatever a file makes the libraries raise is about the file)
         out.seek(0)
         out.truncate()
