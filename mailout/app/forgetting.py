@@ -66,6 +66,6 @@ def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> 
         changed = folder.forget(mailout.archived_to, address, instead)
         if changed is None:
             erased.missing.append(mailout.archived_to)
-        elif any(changed):
+        elif changed:
             erased.archives.append(mailout.archived_to)
             engine.reporting.forget(mailout.id, address, instead)
