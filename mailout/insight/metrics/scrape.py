@@ -65,16 +65,16 @@ def _counted(counts: Mapping[Sample, float]) -> Iterator[Metric]:
     for counter in Counter:
         found = {label: n for (name, label), n in counts.items() if name == counter}
         yield _counter(counter, *_SAID[counter], dict.fromkeys(_KNOWN[counter], 0.0) | found)
-    ends = {str(state): counts.get((Counter.TRANSITIONS.value, str(state)), 0.0) for state in FINAL_STATES}
+    ends = {str(state): counts.get((Counter.TRANSITIONS, state), 0.0) for state in FINAL_STATES}
     said = "Messages that came to an end, by the state that it was."
     yield _counter("pipeline_final_state_total", "state", said, ends)
     took = HistogramMetricFamily(
         DURATION, "How long the provider took, by the state it led to.", labels=["state"]
     )
     for state in State:
-        if (f"{DURATION}_count", str(state)) in counts:
+        if (f"{DURATION}_count", state) in counts:
             buckets = [(end, counts.get((f"{DURATION}_bucket", f"{state} {end}"), 0.0)) for end in ENDS]
-            took.add_metric([state], buckets, counts[f"{DURATION}_sum", str(state)])
+            took.add_metric([state], buckets, counts.get((f"{DURATION}_sum", state), 0.0))
     yield took
 
 
