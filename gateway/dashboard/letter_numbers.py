@@ -11,7 +11,15 @@ from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
 from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.insight.reporting.phrases import CAME_BACK, reported
-from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
+from mailout.insight.reporting.summary import (
+    BUCKETS,
+    FAILED,
+    FailureGroup,
+    Summary,
+    Timeline,
+    failure_groups,
+    summarise,
+)
 from mailout.kinds.articles import article_rows
 from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.port import Kind
@@ -80,19 +88,7 @@ def people_for(store: Store, mailout: Mailout) -> int:
 
 def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:
     """By reason, from the first thousand; the count is of these."""
-    groups: dict[str, list[Message]] = {}
-    for row in _rows(store, mailout.id, [State.FAILED, State.VALIDATION_FAILED], MOST_FAILED):
-        groups.setdefault(row["error_code"] or "NO_CODE", []).append(row)
-    found = (
-        FailureGroup(
-            code,
-            len(rows),
-            rows[0]["error_message"] or "",
-            tuple(row["email"] for row in rows[:MOST_ADDRESSES]),
-        )
-        for code, rows in groups.items()
-    )
-    return tuple(sorted(found, key=lambda group: (-group.count, group.code)))
+    return failure_groups(_rows(store, mailout.id, FAILED, MOST_FAILED), MOST_ADDRESSES)
 
 
 def timeline(store: History, mailout_id: str) -> Timeline | None:

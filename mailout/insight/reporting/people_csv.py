@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mailout.base.time_format import iso
-from mailout.insight.reporting.rows import CHUNK_CHARACTERS, safe
+from mailout.insight.reporting.rows import as_csv, safe
 from mailout.letters.audience.port import Subscriber
 
 COLUMNS = (
@@ -26,18 +24,14 @@ COLUMNS = (
 def people_lines(read: Callable[[], Iterator[Subscriber]]) -> Iterator[str]:
     """Some lines at a time. They are read twice: the first time for the attributes that any of them has."""
     attributes = sorted({name for row in read() for name in row["attributes"]})
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*COLUMNS, *map(safe, attributes)))
-    for row in read():
-        values = [row["attributes"].get(name) for name in attributes]
-        known = row | {"snoozed_until": iso(row["snoozed_until"])}
-        writer.writerow(map(_cell, (*(known.get(name) for name in COLUMNS), *values)))
-        if text.tell() > CHUNK_CHARACTERS:
-            yield text.getvalue()
-            text.seek(0)
-            text.truncate()
-    yield text.getvalue()
+    yield from as_csv([(*COLUMNS, *map(safe, attributes))])
+    yield from as_csv(_line(row, attributes) for row in read())
+
+
+def _line(row: Subscriber, attributes: Sequence[str]) -> Iterator[str]:
+    known = row | {"snoozed_until": iso(row["snoozed_until"])}
+    values = (row["attributes"].get(name) for name in attributes)
+    return map(_cell, (*(known.get(name) for name in COLUMNS), *values))
 
 
 def _cell(value: Any) -> str:

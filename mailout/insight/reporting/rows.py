@@ -14,8 +14,9 @@ import csv
 import io
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from mailout.base.clock import Clock
@@ -36,31 +37,29 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _FINAL = frozenset({Column.SENT, Column.FAILED, Column.UNKNOWN})
 
 
-def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
-    """Make `reports/<mailout id>.csv` again from the store; how many lines.
+def write_csv(store: QueueStore, mailout_id: str, path: Path) -> None:
+    """Make `reports/<mailout id>.csv` again from the store.
 
     Once nothing is pending or in flight it says everything that the workers' parts said: they go.
     """
     over = store.mailout(mailout_id).ledger.settled
-    lines = 0
     with replacing(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in outcomes(store, mailout_id):
-            writer.writerow(_line_of(row))
-            lines += 1
+        file.writelines(csv_lines(store, mailout_id))
     if over:
         _remove_parts(parts_directory(path.parent, mailout_id))
-    return lines
 
 
 def csv_lines(store: Outbox, mailout_id: str) -> Iterator[str]:
-    """The same file as text, some lines at a time, for whoever waits for it."""
+    """The same file as text, for whoever waits for it."""
+    return as_csv(chain([COLUMNS], map(_line_of, outcomes(store, mailout_id))))
+
+
+def as_csv(rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Some lines at a time."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in outcomes(store, mailout_id):
-        writer.writerow(_line_of(row))
+    for row in rows:
+        writer.writerow(row)
         if text.tell() > CHUNK_CHARACTERS:
             yield text.getvalue()
             text.seek(0)
@@ -94,13 +93,8 @@ class CsvPart:
 
     def _append(self, path: Path, lines: Sequence[Sequence[str]]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
         with path.open("a", encoding="utf-8", newline="") as file:
-            if file.tell() == 0:
-                writer.writerow(COLUMNS)
-            writer.writerows(lines)
-            file.write(text.getvalue())
+            file.writelines(as_csv(lines if file.tell() else [COLUMNS, *lines]))
 
 
 def status_of(state: State) -> str:
