@@ -9,8 +9,8 @@ from datetime import datetime, tzinfo
 from mailout.base.time_format import clock_time, short_day
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
-from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.insight.reporting.phrases import CAME_BACK, reported
+from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.summary import (
     BUCKETS,
     FAILED,
