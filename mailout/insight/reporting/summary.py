@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, groupby, islice, pairwise, repeat
+from typing import Any
 
 from mailout.base.redact import redact_text
 from mailout.base.time_format import iso
@@ -20,9 +20,6 @@ from mailout.outbox.delivery.states import COLUMN_OF, Column, State
 from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
-
-if TYPE_CHECKING:
-    import polars as pl
 
 BUCKETS = 60
 FIRST_ADDRESSES = 5
@@ -151,9 +148,7 @@ def summarise(
         elif column is Column.SUPPRESSED:
             suppressed[row["error_message"] or "no longer subscribed"] += 1
     unknown = islice(outcomes(store, mailout_id, [State.UNKNOWN]), FIRST_ADDRESSES)
-    import polars as pl  # a quarter of a second: only for whoever counts
-
-    moments = pl.Series("at", sent_at, dtype=pl.Float64)
+    moments = sorted(sent_at)
     return Summary(
         mailout=mailout,
         as_of=store.now(),
@@ -162,7 +157,7 @@ def summarise(
         unknown_addresses=tuple(row["email"] for row in unknown),
         suppressed=dict(sorted(suppressed.items())),
         census=census(mailout_id) if census and mailout.kind is Kind.ARTICLE else None,
-        timeline=timeline_of(moments),
+        timeline=timeline_of(zip(moments, repeat(1)), moments[0], moments[-1]) if moments else None,
         rate=rate_of(moments),
         forecast=forecast,
         note=note,
@@ -185,28 +180,23 @@ def failure_groups(
     return tuple(FailureGroup(code, n, messages[code], tuple(first[code])) for code, n in ordered)
 
 
-def timeline_of(moments: pl.Series, buckets: int = BUCKETS) -> Timeline | None:
-    """Equal parts from the first moment to the last; one part if all are the same."""
-    if moments.is_empty():
-        return None
-    ordered = moments.sort()
-    start, end = float(ordered[0]), float(ordered[-1])
-    if start == end:
-        return Timeline(start, end, (len(ordered),))
-    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(int)
-    counts = [0] * buckets
-    for place, count in places.value_counts().iter_rows():
-        counts[place] = count
+def timeline_of(sent: Iterable[tuple[float, int]], start: float, end: float) -> Timeline:
+    """(moment, messages) in equal parts from the first moment to the last; one part if all are the same."""
+    parts, span = (BUCKETS, end - start) if end > start else (1, 1.0)
+    counts = [0] * parts
+    for at, n in sent:
+        counts[min(parts - 1, int((at - start) / span * parts))] += n
     return Timeline(start, end, tuple(counts))
 
 
-def rate_of(moments: pl.Series) -> float | None:
+def rate_of(ordered: Sequence[float]) -> float | None:
     """Messages a second between the moments at which some were recorded, without the pauses.
 
     Those recorded first are left out: when their sending began is not known.
     """
-    batches = moments.value_counts().sort("at")
-    batches = batches.with_columns(gap=batches["at"].diff())
-    working = batches.filter(batches["gap"] <= IDLE_GAP_SECONDS)
-    seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
+    seconds, messages = 0.0, 0
+    batches = ((at, sum(1 for _ in same)) for at, same in groupby(ordered))
+    for (before, _), (at, n) in pairwise(batches):
+        if at - before <= IDLE_GAP_SECONDS:
+            seconds, messages = seconds + at - before, messages + n
     return messages / seconds if seconds else None
