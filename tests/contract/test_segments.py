@@ -330,7 +330,7 @@ def test_whoever_was_there_for_a_removed_letter_counts_as_mailed(
     [
         ('cty = "Porto"', "Did you mean “city”"),
         ("has cty", "Did you mean “city”"),
-        ("in list event", "Did you mean “events”"),
+        ("in list event", "Did you mean events"),
         ('got "sprin"', "Did you mean “spring”"),
         ('clicked "sumer"', "Did you mean “summer”"),
     ],
