@@ -138,12 +138,6 @@ class _Form:
     wrapped: bool = False  # each line is quoted as a whole, quotes and all
     skipped: int = 0  # lines above the header
 
-    def reader(self, lines: Iterator[str]) -> Any:
-        """Strict, since an open quote would swallow people."""
-        return csv.reader(
-            lines, delimiter=self.separator, quotechar=self.quote, escapechar=self.escape, strict=True
-        )
-
 
 def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> FileTable:
     text = decoded.text
@@ -163,7 +157,11 @@ def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> FileTable:
 
 
 def _reader(text: str, form: _Form) -> Any:
-    return form.reader(islice(io.StringIO(text, newline=""), form.skipped, None))
+    """Strict, since an open quote would swallow people."""
+    lines = islice(io.StringIO(text, newline=""), form.skipped, None)
+    return csv.reader(
+        lines, delimiter=form.separator, quotechar=form.quote, escapechar=form.escape, strict=True
+    )
 
 
 def _is_broken(text: str, form: _Form) -> bool:
