@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import get_run_logger, task
 
 from mailout.app.engine import Engine
-from mailout.insight.reporting.census import census_lines, census_table
+from mailout.insight.reporting.details import census_lines, census_table
 from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.requests import answer

@@ -28,7 +28,7 @@ from typing import IO, NoReturn
 PROJECT = Path(__file__).resolve().parents[1]
 ALSO = (
     *("polars", "boto3", "mailout.adapters.notion", "mailout.adapters.ses", "mailout.adapters.supabase"),
-    *("mailout.adapters.parquet", "mailout.letters.audience.people_import", "gateway.app"),
+    *("mailout.insight.retention.archive_file", "mailout.letters.audience.people_import", "gateway.app"),
 )
 
 

@@ -19,7 +19,7 @@ from cli.show import near
 from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
 from mailout.base.errors import UsageError
-from mailout.insight.reporting.census import census_lines, census_table
+from mailout.insight.reporting.details import census_lines, census_table
 from mailout.insight.reporting.phrases import count
 from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder

@@ -28,7 +28,7 @@ from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.base.settings import Settings, load_settings
-from mailout.insight.reporting.census import census_lines
+from mailout.insight.reporting.details import census_lines
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.reports import Reports

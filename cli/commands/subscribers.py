@@ -20,9 +20,8 @@ from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
-from mailout.insight.reporting.people_csv import people_lines
 from mailout.insight.reporting.phrases import count
-from mailout.insight.reporting.rows import safe
+from mailout.insight.reporting.rows import people_lines, safe
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS

@@ -35,8 +35,7 @@ from gateway.api.models import (
 from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.group_commit import GroupCommit
 from mailout.base.errors import Abort, StoreError
-from mailout.insight.metrics.port import VALIDATION_OF, Counter
-from mailout.insight.metrics.tally import OTHER
+from mailout.insight.metrics.port import OTHER, VALIDATION_OF, Counter
 from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
 from mailout.outbox.delivery import outbox_rows

@@ -18,7 +18,7 @@ from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import MailoutMessage
-from mailout.insight.reporting.people_csv import people_lines
+from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow

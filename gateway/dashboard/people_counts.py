@@ -8,9 +8,8 @@ from datetime import date
 from gateway.dashboard.desk import Desk
 from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
-from mailout.insight.history.counting import days_ago
-from mailout.insight.history.port import LISTED
-from mailout.insight.reporting.line_chart import Chart, Line, chart
+from mailout.insight.history.port import LISTED, days_ago
+from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.letters.audience import subscriber_rows
 
 DAYS = 90

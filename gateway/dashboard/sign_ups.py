@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from gateway.dashboard.desk import Desk, page_route
-from mailout.insight.history.counting import days_ago
+from mailout.insight.history.port import days_ago
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience import list_rows

@@ -45,10 +45,10 @@ from mailout.store import Store
 
 if TYPE_CHECKING:
     from mailout.adapters.notion import NotionDatabases, NotionPages
-    from mailout.adapters.parquet import ParquetArchive
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
+    from mailout.insight.retention.archive_file import ArchiveFolder
 
 
 def build(
@@ -251,11 +251,11 @@ def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str
 # ── Retention ────────────────────────────────────────────────────────────────────────────────────
 
 
-def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchive:
+def archive_folder(settings: Settings, out: Path | None = None) -> ArchiveFolder:
     """`MAILOUT_HOME/archive`, or another folder."""
-    from mailout.adapters.parquet import ParquetArchive  # polars takes a quarter of a second to import
+    from mailout.insight.retention.archive_file import ArchiveFolder  # polars takes long to import
 
-    return ParquetArchive(out or make_home(settings.mailout_home) / "archive")
+    return ArchiveFolder(out or make_home(settings.mailout_home) / "archive")
 
 
 def archiving(engine: Engine, out: Path | None = None) -> Archiving:

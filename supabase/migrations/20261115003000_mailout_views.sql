@@ -360,11 +360,6 @@ create or replace view read_attribute_names with (security_invoker = true) as
 select distinct had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name);
 comment on view read_attribute_names is 'The attributes that anybody has.';
 
-create or replace view read_list_keys with (security_invoker = true) as
-select key, name from lists
-union select list_key, list_key from subscriptions where list_key not in (select key from lists);
-comment on view read_list_keys is 'The lists that there are, or that anybody was ever on.';
-
 create or replace view read_segments with (security_invoker = true) as
 select name, filter, tree, updated_at from segments;
 comment on view read_segments is 'Filters over subscribers, by name.';

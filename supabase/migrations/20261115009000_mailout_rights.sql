@@ -101,5 +101,5 @@ select mailout_finish_migration(9, array[
     'read_archives_to_empty', 'read_people_counts', 'read_mailout_counts', 'read_acts', 'read_notes',
     'read_refusals', 'read_runs', 'read_imports', 'read_slices', 'read_article_batches', 'read_companies', 'read_tokens',
     'read_recipients',
-    'segments', 'read_segments', 'read_attribute_names', 'read_list_keys',
+    'segments', 'read_segments', 'read_attribute_names',
     'read_web_letters']);

@@ -16,7 +16,6 @@ import pytest
 from httpx import Client, Response
 
 import gateway.readers.web_archive
-from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.app.engine import Engine
@@ -24,6 +23,7 @@ from mailout.base import ids
 from mailout.base.error_log import errors
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
+from mailout.insight.retention.archive_file import ArchiveFolder
 from mailout.insight.retention.archiving import Archiving
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import SubscriberRow
@@ -320,7 +320,7 @@ def test_letters_stay_on_the_web_with_their_pictures_when_retention_has_removed_
     body = f"Sail on, with a boat in the picture.\n\n![A boat]({HOST}/media/{name})"
     id = letter(store, "Boats", content=content_of("Boats", body))
     clock.wall += 100 * 86_400
-    archiving = Archiving(store, ParquetArchive(tmp_path / "archive"), lambda id: None, set)
+    archiving = Archiving(store, ArchiveFolder(tmp_path / "archive"), lambda id: None, set)
     assert [type(one).__name__ for one in archiving.run(90)] == ["Archived"]
     assert outbox_rows.messages(store, id) == []
     for path in (f"/view/{token_of(id)}", f"/archive/{slug(store, id)}"):

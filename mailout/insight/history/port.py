@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Protocol
 
 from mailout.base.select import Reads
@@ -114,3 +115,17 @@ class Noticed(Reads, Protocol):
     def keep_run(self, id: str, run_id: str) -> None:
         """Which of Prefect's flow runs sends it; the last one is kept."""
         ...
+
+
+def days_ago(now: float, zone: tzinfo, days: int) -> str:
+    return (day_of(now, zone) - timedelta(days=days)).isoformat()
+
+
+def day_of(moment: float, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(moment, zone).date()
+
+
+def spread(moments: Sequence[float], sent: int) -> Sequence[tuple[float, int]]:
+    """What samples of the messages say of all: the nth of k was sent when about n/k of all were."""
+    ordered = sorted(moments)
+    return [(at, round(sent * n / len(ordered))) for n, at in enumerate(ordered, start=1)]

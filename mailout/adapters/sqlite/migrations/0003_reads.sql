@@ -149,10 +149,6 @@ SELECT s.email_norm AS email, had.key AS name FROM subscribers s, json_each(s.at
 
 CREATE VIEW read_attribute_names AS SELECT DISTINCT had.key AS name FROM subscribers s, json_each(s.attributes) had;
 
-CREATE VIEW read_list_keys AS
-SELECT key, name FROM lists
-UNION SELECT list_key, list_key FROM subscriptions WHERE list_key NOT IN (SELECT key FROM lists);
-
 CREATE VIEW read_segments AS SELECT name, filter, tree, updated_at FROM segments;
 
 CREATE VIEW read_desk_unsubscribes AS SELECT email, list_key, at FROM desk_unsubscribes;
