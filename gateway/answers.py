@@ -5,10 +5,11 @@ Why, it says to whoever has `API_TOKEN` alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qs
 
-from fastapi import HTTPException
+from fastapi import Depends, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect, Request
@@ -19,6 +20,8 @@ MAX_BODY = 1024 * 1024
 
 MAX_SMALL_BODY = 64 * 1024
 """Of a request that is a few fields."""
+
+MOST_FORM_FIELDS = 500
 
 WORDS = {
     400: "bad request",
@@ -66,6 +69,13 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": Error, "description": WORDS[code].capitalize()} for code in codes}
 
 
+def page_or(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of an operation that shows a page, for its description."""
+    said = "A page; programs get JSON from /join and /unsubscribe if they ask for it"
+    page = {"model": Ok, "content": {"text/html": {}}, "description": said}
+    return {200: page, **errors(*codes)}
+
+
 def wants_json(request: Request) -> bool:
     """A program, and no browser."""
     accept = request.headers.get("accept", "")
@@ -88,6 +98,12 @@ def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     read and parse it before."""
     content = {"application/json": {"schema": model.model_json_schema()}}
     return {"requestBody": {"required": required, "content": content}}
+
+
+def form_of(fields: Mapping[str, object], required: Iterable[str] = ()) -> dict[str, Any]:
+    """The same of a form that `form_within` reads."""
+    schema = {"type": "object", "required": [*required], "properties": dict(fields)}
+    return {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
 
 
 class ShortBodies:
@@ -130,3 +146,20 @@ async def read_body(request: Request, most: int) -> bytes:
     except ClientDisconnect:
         raise HTTPException(400) from None
     return bytes(body)
+
+
+Form = Mapping[str, Sequence[str]]
+"""The values of each field."""
+
+
+def form_within(most: int) -> Any:
+    """A dependency: the form that was posted, 413 if it has more than `most` bytes."""
+
+    async def read(request: Request) -> Form:
+        body = (await read_body(request, most)).decode("utf-8", "replace")
+        try:
+            return parse_qs(body, max_num_fields=MOST_FORM_FIELDS)
+        except ValueError:
+            raise HTTPException(400) from None
+
+    return Depends(read)

@@ -26,7 +26,7 @@ from gateway.dashboard.desk import Tools
 from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
-from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
+from gateway.readers import join, preferences, unsubscribe, web_archive
 from gateway.readers.own_data import OwnData
 from gateway.refusals import RefusalLog
 from gateway.refused_webhooks import RefusedWebhooks
@@ -105,11 +105,10 @@ def create_app(
     app.include_router(unsubscribe.router(settings, store))
     if settings.signup:
         app.include_router(join.router(settings, store))
-    own = OwnData.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter)
-    app.include_router(preferences.router(settings, store, own))
-    if own is not None:
-        forget = (tools or Tools()).forget
-        app.include_router(own_data.router(own, preferences.pages_of(settings), forget))
+    own_data = OwnData(settings, store, (tools or Tools()).forget) if OwnData.is_possible(settings) else None
+    app.include_router(preferences.router(settings, store, own_data))
+    if own_data is not None:
+        app.include_router(own_data.router())
     app.include_router(web_archive.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))

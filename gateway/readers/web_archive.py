@@ -6,10 +6,12 @@ it; a minute later at the latest it is asked for again.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import formatdate
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Annotated, Any
@@ -19,15 +21,15 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
+from starlette.staticfiles import StaticFiles
 
 from gateway.answers import errors
-from gateway.cached_answers import cached
 from gateway.pages import TEMPLATES, Page, Pages
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
 from mailout.letters.content import content_rows
-from mailout.letters.content.from_settings import brand_of, view_links_of
-from mailout.letters.content.languages import FALLBACK, Language, language, preferred
+from mailout.letters.content.from_settings import view_links_of
+from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.signup_form import signup_form
 from mailout.letters.content.web import WebPage, description_of, web_page
 from mailout.outbox.queue.mailout import Mailout
@@ -40,6 +42,7 @@ FEED_LETTERS = 20
 LISTING_SECONDS = 20.0
 """So long the list of letters is not read again: for a thousand that takes some 40 ms. With the caches' time,
 what is unpublished is gone within a minute; its own page sooner."""
+CACHE_SECONDS = 30
 TEST_DAYS = 30
 """For which a test can be seen in a browser."""
 CONTENTS_KEPT = 128
@@ -54,53 +57,28 @@ NO_INDEX = {"X-Robots-Tag": "noindex, nofollow"}
 _SLUG = re.compile(r"[a-z0-9-]{1,100}")
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-HTML: dict[int | str, dict[str, Any]] = {
-    200: {"description": "A page", "content": {"text/html": {}}},
-    304: {"description": "As it was"},
-    410: {"description": "It was here", "content": {"text/html": {}}},
-}
-XML: dict[int | str, dict[str, Any]] = {
-    200: {"description": "XML", "content": {"application/atom+xml": {}}},
-    304: {"description": "As it was"},
-}
-
-
 ListKey = Annotated[str, Query(alias="list", max_length=200, description="Only letters of this list")]
 
 
 def router(settings: Settings, store: Queue) -> APIRouter:
     routes = APIRouter(tags=["archive"])
     archive = _Archive(settings, store)
-
-    @routes.get("/view/{token}", response_class=Response, responses={**HTML, **errors(404, 503)})
-    def view(
-        request: Request, token: Annotated[str, Path(description="Signed: a mailout, and its variant")]
-    ) -> Response:
-        """A letter in a browser, as nobody in particular reads it."""
-        return archive.view(request, token)
-
-    @routes.get("/archive", response_class=Response, responses={**HTML, **errors(404, 503)})
-    def letters(
-        request: Request, key: ListKey = "", page: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 1
-    ) -> Response:
-        """Public letters, the newest first."""
-        return archive.index(request, key, page)
-
-    @routes.get("/archive/feed.xml", response_class=Response, responses={**XML, **errors(404, 503)})
-    def feed(request: Request, key: ListKey = "") -> Response:
-        """The newest public letters as Atom, whole."""
-        return archive.feed(request, key)
-
-    @routes.get("/archive/sitemap.xml", response_class=Response, responses={**XML, **errors(404, 503)})
-    def sitemap(request: Request) -> Response:
-        """The address of every public letter, for search engines."""
-        return archive.sitemap(request)
-
-    @routes.get("/archive/{slug}", response_class=Response, responses={**HTML, **errors(404, 503)})
-    def letter(request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
-        """One public letter."""
-        return archive.letter(request, slug)
-
+    for path, answer, kind in (
+        ("/view/{token}", archive.view, "text/html"),
+        ("/archive", archive.letters, "text/html"),
+        ("/archive/feed.xml", archive.feed, "application/atom+xml"),
+        ("/archive/sitemap.xml", archive.sitemap, "application/xml"),
+        ("/archive/{slug}", archive.letter, "text/html"),
+    ):
+        responses: dict[int | str, dict[str, Any]] = {
+            200: {"description": "What is asked for", "content": {kind: {}}},
+            304: {"description": "As it was"},
+            404: {"description": "None is there", "content": {"text/html": {}}},
+            410: {"description": "It was here", "content": {"text/html": {}}},
+            **errors(503),
+        }
+        routes.get(path, response_class=Response, responses=responses)(answer)
+        routes.head(path, include_in_schema=False)(answer)
     return routes
 
 
@@ -113,8 +91,7 @@ class _Archive:
         self._root = urlsplit(self._public_url).path  # links inside: the same host, whatever it is called
         self._org = settings.org_name or ""
         self._signs_up = settings.signup
-        write_to = settings.reply_to or settings.from_email
-        self._pages = Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
+        self._pages = Pages(settings)
         self._view_links = view_links_of(settings) if settings.unsubscribe_keys else None
         self._content = lru_cache(CONTENTS_KEPT)(partial(content_rows.content, store))
         self._reading = Lock()
@@ -123,7 +100,10 @@ class _Archive:
 
     # ── answers ──
 
-    def view(self, request: Request, token: str) -> Response:
+    def view(
+        self, request: Request, token: Annotated[str, Path(description="Signed: a mailout, and its variant")]
+    ) -> Response:
+        """A letter in a browser, as nobody in particular reads it."""
         payload = self._view_links.read(token) if self._view_links and self._public_url else None
         if payload is None:
             return self._none(request)
@@ -138,19 +118,24 @@ class _Archive:
         page = self._page(content_hash)
         return self._none(request) if page is None else cached(request, page.html(), POLICY, NO_INDEX)
 
-    def index(self, request: Request, key: str, number: int) -> Response:
+    def letters(
+        self,
+        request: Request,
+        key: ListKey = "",
+        number: Annotated[int, Query(alias="page", ge=1, le=MOST_PAGES)] = 1,
+    ) -> Response:
+        """Public letters, the newest first."""
         known = self._letters()
         shown = [one for one in known if not key or one.list_key == key]
         first = (number - 1) * PAGE_LETTERS
         part = shown[first : first + PAGE_LETTERS]
         if not self._public_url or (not part and (key or number > 1)):
             return self._none(request)
-        accept = request.headers.get("accept-language", "")
-        words = language(self._settings.language) if self._settings.language else preferred(accept)
+        words = self._pages.spoken(request)
         lists = dict(sorted({(one.list_key, one.list_title) for one in known}, key=lambda one: one[1]))
         response = self._pages.show(
+            request,
             Page.LETTERS,
-            accept_language=accept,
             title=self._title(words, lists.get(key)),
             address=self._public_url + self._list("", key, number),
             feed=self._public_url + self._feed(key),
@@ -175,7 +160,8 @@ class _Archive:
             more["Vary"] = "Accept-Language"
         return cached(request, bytes(response.body).decode(), policy, more)
 
-    def letter(self, request: Request, slug: str) -> Response:
+    def letter(self, request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
+        """One public letter."""
         asked = self._public_url and _SLUG.fullmatch(slug)
         found = web_archive.web_letter(self._store, slug) if asked else None
         if found is None or not found.public:
@@ -197,7 +183,8 @@ class _Archive:
         )
         return cached(request, html, POLICY)
 
-    def feed(self, request: Request, key: str) -> Response:
+    def feed(self, request: Request, key: ListKey = "") -> Response:
+        """The newest public letters as Atom, whole."""
         part = [one for one in self._letters() if key in ("", one.list_key)][:FEED_LETTERS]
         known = [one for one in self._known if key in ("", one.list_key)]  # also what was unpublished
         if not self._public_url or (key and not known):
@@ -216,6 +203,7 @@ class _Archive:
         return cached(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
 
     def sitemap(self, request: Request) -> Response:
+        """The address of every public letter, for search engines."""
         if not self._public_url:
             return self._none(request)
         letters = [(self._address(one), _iso(one.updated_at)) for one in self._letters()]
@@ -247,15 +235,8 @@ class _Archive:
 
     def _none(self, request: Request, *, was_here: bool = False) -> Response:
         request.state.why = "no letter, or not any more"
-        accept = request.headers.get("accept-language", "")
-        archive = f"{self._root}/archive"
-        return self._pages.show(
-            Page.NO_LETTER,
-            410 if was_here else 404,
-            accept_language=accept,
-            was_here=was_here,
-            archive=archive,
-        )
+        status, archive = 410 if was_here else 404, f"{self._root}/archive"
+        return self._pages.show(request, Page.NO_LETTER, status, was_here=was_here, archive=archive)
 
     def _title(self, words: Language, list_title: str | None) -> str:
         title = words.pages["letters_of"].format(org=self._org) if self._org else words.pages["letters"]
@@ -302,3 +283,29 @@ class _Archive:
 
 def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def cached(
+    request: Request,
+    text: str,
+    policy: str | None = None,
+    more: Mapping[str, str] | None = None,
+    *,
+    kind: str = "text/html",
+    changed: float | None = None,
+) -> Response:
+    """An answer that caches may keep; 304, if whoever asks has it."""
+    data = text.encode()
+    headers = {
+        "ETag": f'"{hashlib.sha256(data).hexdigest()[:32]}"',
+        "Cache-Control": f"public, max-age={CACHE_SECONDS}",
+        **(more or {}),
+    }
+    if policy is not None:
+        headers["Content-Security-Policy"] = policy
+    if changed is not None:
+        headers["Last-Modified"] = formatdate(changed, usegmt=True)
+    answer = Response(data, headers=headers, media_type=kind)
+    has_it = StaticFiles(check_dir=False).is_not_modified(answer.headers, request.headers)
+    # With all its headers: a cache takes over those of a 304.
+    return Response(status_code=304, headers=headers) if has_it else answer
