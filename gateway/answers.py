@@ -13,7 +13,6 @@ from fastapi import Depends, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 1024 * 1024
 """What SNS sends has at most 256 KB, quoted within JSON up to double that; Notion sends properties along."""
@@ -106,34 +105,9 @@ def form_of(fields: Mapping[str, object], required: Iterable[str] = ()) -> dict[
     return {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
 
 
-class ShortBodies:
-    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token.
-
-    `more`: paths that may have more.
-    """
-
-    def __init__(self, app: ASGIApp, most: int, more: Mapping[str, int] | None = None) -> None:
-        self._app = app
-        self._most = most
-        self._more = more or {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        taken = 0
-        most = self._more.get(scope.get("path", ""), self._most)
-
-        async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > most:
-                raise HTTPException(413)
-            return message
-
-        await self._app(scope, counted, send)
-
-
 async def read_body(request: Request, most: int) -> bytes:
-    """The whole body, or 413 as soon as it is too long: nobody fills our memory."""
+    """The whole body, or 413 as soon as it is too long: nobody fills our memory. Every route reads its body
+    by this: the framework would read it whole before it asks for a token."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > most:
         raise HTTPException(413)

@@ -16,20 +16,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import api, articles, media, metrics, progress, requests, ses_events
+from gateway import api, articles, media, progress, requests, ses_events
 from gateway.access import Refused, WrongTokens, say_why
-from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
+from gateway.answers import Health, Held, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
-from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Tools
-from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.readers import join, preferences, unsubscribe, web_archive
 from gateway.readers.own_data import OwnData
-from gateway.refusals import RefusalLog
-from gateway.refused_webhooks import RefusedWebhooks
+from gateway.refusals import RefusalLog, RefusedWebhooks
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.watch import Watch
@@ -96,8 +93,6 @@ def create_app(
     )
     app.answer_seconds = answer_seconds
     app.refused_webhooks = refused
-    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MAX_UPLOAD_BYTES}
-    app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
@@ -113,7 +108,6 @@ def create_app(
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
-    app.include_router(metrics.router(settings, store, queue_forecast, wrong))
     app.include_router(dashboard.router(settings, store, queue_forecast, emitter, wrong_passwords, tools))
 
     @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)

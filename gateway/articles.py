@@ -16,10 +16,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from gateway.access import same
+from gateway.access import same, site_in
 from gateway.answers import MAX_SMALL_BODY, read_body
 from gateway.prefect_events import Emitter
-from gateway.server import site_of
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import Abort, UsageError
 from mailout.base.settings import Settings
@@ -74,7 +73,7 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
         if settings.admin_password is None:
             message = "ADMIN_PASSWORD is not set on the server: set it, and restart the gateway."
             return _refusal(503, "ADMIN_PASSWORD_NOT_SET", message)
-        site = site_of(request.client.host if request.client else None)
+        site = site_in(request)
         if (wait := wrong.wait_of(site)) is not None:
             return _too_many(wait)
         given, raw = _password_in_header(request), b""

@@ -12,8 +12,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.answers import WORDS
-from gateway.refusals import RefusalLog
-from gateway.refused_webhooks import RefusedWebhooks
+from gateway.refusals import RefusalLog, RefusedWebhooks
 from gateway.server import site_of
 
 ANSWER_SECONDS = 10.0

@@ -1,12 +1,14 @@
-"""The queue over HTTP: how it stands, once or as a stream, and what a person can do with a mailout."""
+"""The queue over HTTP: how it stands, once, as a stream or for Prometheus, and what a person can do with a
+mailout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
@@ -15,14 +17,14 @@ from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Error, body_of, read_body,
 from gateway.stream import STREAM_POLL_SECONDS, Stream
 from mailout.base.errors import MailoutError, NotFound, StoreUnavailable
 from mailout.base.settings import Settings
-from mailout.insight.page_status.port import DueReports
+from mailout.insight.metrics.scrape import scrape
 from mailout.insight.reporting.queue_json import mailout_dict, snapshot_dict
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.actions import SettleVerdict
-from mailout.outbox.queue.port import QueueStore
 from mailout.outbox.queue.snapshot import QueueForecast
+from mailout.store import Store
 
 Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
 
@@ -52,13 +54,9 @@ class Settle(BaseModel):
     messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
 
 
-class ProgressStore(QueueStore, DueReports, Protocol):
-    """What is shown and what a person may change."""
-
-
 def router(
     settings: Settings,
-    store: ProgressStore,
+    store: Store,
     queue_forecast: QueueForecast,
     wrong: WrongTokens,
     *,
@@ -79,6 +77,12 @@ def router(
         """The poll's answer as server-sent events (`event: progress`), whenever it has changed."""
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(stream.events(), media_type="text/event-stream", headers=headers)
+
+    @routes.get("/metrics", tags=["metrics"], responses=REFUSALS, response_class=Response)
+    def metrics() -> Response:
+        """Counters and gauges in Prometheus's text format."""
+        text = scrape(store, scope=queue_forecast.scope, rate=queue_forecast.rate)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4, "Cache-Control": "no-store"})
 
     def act(id: str, do: Callable[[], object]) -> dict[str, Any]:
         try:

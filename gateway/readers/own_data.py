@@ -21,11 +21,11 @@ from mailout.insight.history import history_rows
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import Language
-from mailout.letters.content.link_mail import link_mail
-from mailout.letters.content.model import Content, mark
+from mailout.letters.content.model import Content
 from mailout.outbox.delivery.port import REHEARSING
-from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, SignedLink, SingleMail
+from mailout.outbox.delivery.single_mails import OURS, SignedLink, SingleMail
 from mailout.outbox.feedback import feedback_rows
+from mailout.readers.link_mail import link_mail
 from mailout.store import Store
 
 LINK_SECONDS = 3600.0
@@ -95,13 +95,12 @@ class OwnData:
         )
         return link_mail(
             subject,
-            before,
+            [before],
             button,
-            words.pages["link_mail_after"],
-            link=mark(SIGNED_LINK),
+            [words.pages["link_mail_after"]],
             sender=self._sender,
             brand=self._brand,
-            lang=words.code,
+            words=words,
         )
 
     def data(self, request: Request, token: Token = "", format: str = "") -> Response:
