@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
-from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, ValidationError
 from starlette.exceptions import HTTPException
 
+from gateway.answers import what_is_wrong
 from gateway.server import site_of
 from gateway.wrong_passwords import WrongTries
 from mailout.base.settings import Settings
@@ -19,10 +19,19 @@ from mailout.base.settings import Settings
 _bearer = HTTPBearer(auto_error=False, description="The value of API_TOKEN")
 
 MINUTE_SECONDS = 60.0
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Refused(HTTPException):
     """Refused, with a reason: these callers are our own."""
+
+
+def given(model: type[Model], raw: bytes, code: int = 422) -> Model:
+    """What a caller sent, or `Refused`, with what is wrong in it."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise Refused(code, what_is_wrong(error.errors())) from None
 
 
 class WrongTokens:
@@ -73,9 +82,3 @@ def same(secret: SecretStr | None, given: str | None) -> bool:
     if secret is None or given is None:
         return False
     return hmac.compare_digest(secret.get_secret_value().encode(), given.encode())
-
-
-async def say_why(request: Request, error: Any) -> JSONResponse:
-    """The answer to `Refused`."""
-    request.state.why = error.detail
-    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)

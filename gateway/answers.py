@@ -109,16 +109,17 @@ async def read_body(request: Request, most: int) -> bytes:
     """The whole body, or 413 as soon as it is too long: nobody fills our memory. Every route reads its body
     by this: the framework would read it whole before it asks for a token."""
     declared = request.headers.get("content-length", "")
+    too_long = HTTPException(413, f"The body has more than {most:,} bytes.")
     if declared.isdecimal() and int(declared) > most:
-        raise HTTPException(413)
+        raise too_long
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
             if len(body) > most:
-                raise HTTPException(413)
+                raise too_long
     except ClientDisconnect:
-        raise HTTPException(400) from None
+        raise HTTPException(400, "The body did not arrive whole.") from None
     return bytes(body)
 
 

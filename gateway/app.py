@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from gateway import api, articles, media, progress, requests, ses_events
-from gateway.access import Refused, WrongTokens, say_why
+from gateway.access import Refused, WrongTokens
 from gateway.answers import Health, Held, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
 from gateway.dashboard import router as dashboard
@@ -34,11 +34,19 @@ from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import StoreError
 from mailout.base.settings import Settings
 from mailout.insight.reporting.queue_json import single_mails_dict
+from mailout.kinds.single_mails.single_mails import Code
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
 EMIT_SECONDS = 30.0
 """For the watch's event, a few answers of Prefect's server."""
+API_CODES = {
+    400: Code.INVALID_PAYLOAD,
+    413: Code.INVALID_PAYLOAD,
+    429: "RATE_LIMITED",
+    503: "UNAVAILABLE",
+}
+"""What the API says for a refusal that is not its own."""
 
 
 class _App(FastAPI):
@@ -118,7 +126,6 @@ def create_app(
         held = single_mails_dict(waiting)
         return Health(ok=True, single_mails=Held(**held) if held else None)
 
-    app.add_exception_handler(Refused, say_why)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(StoreError, _store_failed)
@@ -137,6 +144,14 @@ def _from_a_thread(
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
+    """The API's callers get a problem; those whom the reason concerns get it, all others a word."""
+    if error.status_code in API_CODES and request.url.path.startswith("/v1/"):
+        code = API_CODES[error.status_code]
+        problem = ApiProblem(error.status_code, code, error.detail, headers=error.headers)
+        return await answer_problem(request, problem)
+    if isinstance(error, Refused):
+        request.state.why = error.detail
+        return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
     return refusal(error.status_code, headers=error.headers)
 
 
@@ -149,10 +164,8 @@ async def _misunderstood(request: Request, error: Any) -> JSONResponse:
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
-    if request.url.path.startswith("/v1/"):
-        later = ApiProblem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
-        return await answer_problem(request, later)
-    return refusal(503, headers={"Retry-After": "10"})
+    later = HTTPException(503, "Nothing was taken in.", headers={"Retry-After": "10"})
+    return await _refused(request, later)
 
 
 async def _failed(request: Request, error: Exception) -> JSONResponse:

@@ -27,13 +27,7 @@ TEMPLATES = Environment(
     loader=PackageLoader("gateway"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 POLICY = "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Robots-Tag": "noindex, nofollow",
-    "Referrer-Policy": "no-referrer",  # the address of the page is the right to unsubscribe
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": POLICY,
-}
+NO_INDEX = {"X-Robots-Tag": "noindex, nofollow"}
 
 
 class Page(StrEnum):
@@ -71,7 +65,7 @@ class Pages:
         }
         self._language = brand.language
         self._look = {"logo": brand.logo, "logo_dark": brand.logo_dark, "style": _style(brand)}
-        self._headers = HEADERS | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
+        self._headers = NO_INDEX | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
 
     def show(
         self, request: Request, page: Page, status: int = 200, *, chosen: str | None = None, **values: Any
@@ -93,9 +87,9 @@ class Pages:
         if not wants_json(request):
             return self.show(request, page, status, **values)
         if status >= 400:
-            return refusal(status, headers=HEADERS)
+            return refusal(status, headers=NO_INDEX)
         told = {"ok": False, "confirm": "POST"} if page in (Page.ASK, Page.CONFIRM) else {"ok": True}
-        return JSONResponse(told, headers=HEADERS)
+        return JSONResponse(told, headers=NO_INDEX)
 
     def spoken(self, request: Request, chosen: str | None = None) -> Language:
         wanted = chosen if chosen in shipped() else self._language

@@ -49,13 +49,13 @@ class Emitter:
     ) -> None:
         self._url = api_url.rstrip("/")
         self._client = client or httpx.AsyncClient(timeout=SERVER_SECONDS, headers=headers)
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way: set[asyncio.Task[bool]] = set()
         self._with_trigger: set[str] = set()
         self._waiting_since: dict[str, float] = {}  # event → since when its trigger is waited for
 
-    def emit(self, event: str, payload: Mapping[str, Any] | None = None, *, after: float = 0.0) -> None:
-        """In a moment, or `after` so many seconds."""
-        task = asyncio.create_task(self._post_after(event, payload or {}, after))
+    def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> None:
+        """In a moment."""
+        task = asyncio.create_task(self.post(event, payload or {}))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
@@ -66,7 +66,14 @@ class Emitter:
                 return True
             if not await self._has_trigger(event):
                 return False
-            await self._ask("/events", [_body(event, payload)])
+            body = {
+                "id": str(uuid4()),
+                "occurred": datetime.now(UTC).isoformat(),
+                "event": event,
+                "resource": {"prefect.resource.id": "mailout.gateway"},
+                "payload": dict(payload),
+            }
+            await self._ask("/events", [body])
         except httpx.HTTPError as error:
             log.info("Prefect did not get the event %s: %s", event, error or type(error).__name__)
             return False
@@ -77,10 +84,6 @@ class Emitter:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._client.aclose()
-
-    async def _post_after(self, event: str, payload: Mapping[str, Any], after: float) -> None:
-        await asyncio.sleep(after)
-        await self.post(event, payload)
 
     async def _has_trigger(self, event: str) -> bool:
         """Whether an automation listens; asked until there is one."""
@@ -113,18 +116,9 @@ class Emitter:
         return answer.json() if answer.content else None
 
 
-def _body(event: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": str(uuid4()),
-        "occurred": datetime.now(UTC).isoformat(),
-        "event": event,
-        "resource": {"prefect.resource.id": "mailout.gateway"},
-        "payload": dict(payload),
-    }
-
-
 class ThrottledEvent:
-    """One event for many occasions: at once, then at most one every few seconds, the last never lost."""
+    """One event for many occasions, at most every few seconds. Its run finds what came since; what comes too
+    late for it, the watch finds."""
 
     def __init__(self, emitter: Emitter | None, event: str, every: float) -> None:
         self._emitter = emitter
@@ -134,8 +128,6 @@ class ThrottledEvent:
 
     def emit(self) -> None:
         now = asyncio.get_running_loop().time()
-        if self._emitter is None or now < self._next - self._every:
-            return  # one is on its way that will be sent after this moment
-        wait = max(0.0, self._next - now)
-        self._emitter.emit(self._event, after=wait)
-        self._next = now + wait + self._every
+        if self._emitter is not None and now >= self._next:
+            self._emitter.emit(self._event)
+            self._next = now + self._every

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from gateway.answers import Form, form_of, form_within, page_or, wants_json
-from gateway.pages import HEADERS, Page, Pages
+from gateway.pages import NO_INDEX, Page, Pages
 from gateway.readers.unsubscribe import Token
 from gateway.server import network_of
 from mailout.base.settings import Settings
@@ -160,7 +160,7 @@ class _Joining:
         request.state.why = "a sign-up without an address or a list"
         if wants_json(request):
             said = self._pages.spoken(request).pages[wrong]
-            return JSONResponse({"error": said}, 400, headers=HEADERS | FROM_ANYWHERE)
+            return JSONResponse({"error": said}, 400, headers=NO_INDEX | FROM_ANYWHERE)
         return self._form(request, open_to_all, 400, wrong=wrong, **given)
 
     def _bad(self, request: Request) -> Response:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from gateway.answers import page_or
-from gateway.pages import HEADERS, Page, Pages
+from gateway.pages import NO_INDEX, Page, Pages
 from gateway.readers.unsubscribe import Token
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import transactional_id
@@ -21,7 +21,6 @@ from mailout.insight.history import history_rows
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import Language
-from mailout.letters.content.model import Content
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.single_mails import OURS, SignedLink, SingleMail
 from mailout.outbox.feedback import feedback_rows
@@ -77,31 +76,26 @@ class OwnData:
         window = int(now // MAIL_SECONDS)
         key = f"{what} {email} {window}"
         payload = {"email": email, "at": int(now), "language": words.code}
-        mail = SingleMail(
-            id=transactional_id(OURS, key, rehearsal=self._is_rehearsal),
-            company_id=OURS,
-            request_id=f"{what} {window}",
-            email=email,
-            content=self._content(what, words),
-            idempotency_key=key,
-            is_rehearsal=self._is_rehearsal,
-            link=SignedLink(_purpose(what), what.path, payload),
-        )
-        self._store.accept_single_mails([mail])
-
-    def _content(self, what: Confirmed, words: Language) -> Content:
-        subject, before, button = (
-            words.pages[f"{what}_mail_{part}"] for part in ("subject", "before", "button")
-        )
-        return link_mail(
-            subject,
-            [before],
-            button,
+        content = link_mail(
+            words.pages[f"{what}_mail_subject"],
+            [words.pages[f"{what}_mail_before"]],
+            words.pages[f"{what}_mail_button"],
             [words.pages["link_mail_after"]],
             sender=self._sender,
             brand=self._brand,
             words=words,
         )
+        mail = SingleMail(
+            id=transactional_id(OURS, key, rehearsal=self._is_rehearsal),
+            company_id=OURS,
+            request_id=f"{what} {window}",
+            email=email,
+            content=content,
+            idempotency_key=key,
+            is_rehearsal=self._is_rehearsal,
+            link=SignedLink(_purpose(what), what.path, payload),
+        )
+        self._store.accept_single_mails([mail])
 
     def data(self, request: Request, token: Token = "", format: str = "") -> Response:
         """All that is known of whoever got this link by mail; `format=json` for programs."""
@@ -111,7 +105,7 @@ class OwnData:
         known = known_of(self._store, held["email"])
         if format == "json":
             named = {"Content-Disposition": 'attachment; filename="my-data.json"'}
-            return JSONResponse(known, headers=HEADERS | named)
+            return JSONResponse(known, headers=NO_INDEX | named)
         return self._show(request, Page.OWN_DATA, held, known=known, token=token)
 
     def ask(self, request: Request, token: Token = "") -> Response:

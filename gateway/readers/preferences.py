@@ -7,7 +7,7 @@ what is asked for beyond that is confirmed by a mail. With a `list_key` it gover
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -53,21 +53,6 @@ def router(settings: Settings, store: Store, own_data: OwnData | None) -> APIRou
     return routes
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A list that a reader may choose, and whether they are on it."""
-
-    key: str
-    name: str
-    description: str
-    is_on: bool
-
-    @property
-    def wording(self) -> str:
-        """What they agree to."""
-        return f"{self.name}: {self.description}" if self.description else self.name
-
-
 class _Preferences(LetterLinks):
     def __init__(self, settings: Settings, store: Store, own_data: OwnData | None) -> None:
         super().__init__(settings, store)
@@ -94,8 +79,8 @@ class _Preferences(LetterLinks):
 
     def _show(self, request: Request, who: TokenData, token: str, *, saved: bool = False) -> Response:
         person = self.person(who)
-        if person is None or not _may_choose(person):
-            return self._no_choice(request, who, person)
+        if person is None or person["status"] != "active" or person["complained_at"] is not None:
+            return self._no_choice(request, who, person)  # nothing here revives whoever is gone
         chosen = chosen_language(person)
         spoken = self.pages.spoken(request, chosen)
         until = person["snoozed_until"]
@@ -118,9 +103,9 @@ class _Preferences(LetterLinks):
 
     def _save(self, request: Request, who: TokenData, token: str, form: Form) -> Response:
         shown, wanted = set(form.get("shown", ())), set(form.get("list", ()))
-        offers = [one for one in self._offers(who) if one.key in shown]  # what the page did not show stays
+        offers = [offer for offer in self._offers(who) if offer[0].key in shown]  # what was not shown stays
         choice = Choice(
-            joins={one.key: one.wording for one in offers if one.key in wanted and not one.is_on},
+            joins={one.key: _wording(one) for one, is_on in offers if one.key in wanted and not is_on},
             source=self._page,
         )
         if who.list_key is None:
@@ -132,8 +117,8 @@ class _Preferences(LetterLinks):
             )
         if not self.store.choose(who.email, choice):
             return self._no_choice(request, who, self.person(who), 409)
-        for one in offers:
-            if one.is_on and one.key not in wanted:
+        for one, is_on in offers:
+            if is_on and one.key not in wanted:
                 self.store.unsubscribe(who.email, one.key)
         return self._show(request, who, token, saved=True)
 
@@ -160,8 +145,9 @@ class _Preferences(LetterLinks):
             by_mail=self._own_data is not None and person is not None,
         )
 
-    def _offers(self, who: TokenData) -> Sequence[Offer]:
-        """Public lists and those they are on; with a `list_key`, the one they were sent a letter of."""
+    def _offers(self, who: TokenData) -> Sequence[tuple[List, bool]]:
+        """Public lists and those they are on, and whether they are; with a `list_key`, the one they were sent
+        a letter of."""
         rows = self.store.select(subscriber_rows.SUBSCRIPTIONS, {"email": who.email})
         on = {row["list_key"]: row["unsubscribed_at"] is None for row in rows}
         on.setdefault(GENERAL, True)  # everybody's
@@ -171,10 +157,10 @@ class _Preferences(LetterLinks):
             key = who.list_key
             one = list_rows.list_or_none(self.store, key) or List(key, key)
             found = [one] if one.public or key in on else []
-        offers = [Offer(one.key, one.name, one.description, on.get(one.key, False)) for one in found]
-        return sorted(offers, key=lambda one: (one.key != GENERAL, one.name.casefold(), one.key))
+        found.sort(key=lambda one: (one.key != GENERAL, one.name.casefold(), one.key))
+        return [(one, on.get(one.key, False)) for one in found]
 
 
-def _may_choose(person: SubscriberColumns) -> bool:
-    """Nothing here revives whoever is gone."""
-    return person["status"] == "active" and person["complained_at"] is None
+def _wording(one: List) -> str:
+    """What a reader agrees to."""
+    return f"{one.name}: {one.description}" if one.description else one.name

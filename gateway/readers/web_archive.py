@@ -24,7 +24,7 @@ from markupsafe import Markup
 from starlette.staticfiles import StaticFiles
 
 from gateway.answers import errors
-from gateway.pages import TEMPLATES, Page, Pages
+from gateway.pages import NO_INDEX, TEMPLATES, Page, Pages
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
 from mailout.letters.content import content_rows
@@ -32,8 +32,7 @@ from mailout.letters.content.from_settings import view_links_of
 from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.signup_form import signup_form
 from mailout.letters.content.web import WebPage, description_of, web_page
-from mailout.outbox.queue.mailout import Mailout
-from mailout.outbox.queue.port import Queue
+from mailout.outbox.queue.port import Queue, mailout_or_none
 from mailout.readers import web_archive
 from mailout.readers.web_archive import ArchivedLetter
 
@@ -48,12 +47,11 @@ TEST_DAYS = 30
 CONTENTS_KEPT = 128
 MOST_PAGES = 10_000
 
-POLICY = (
-    "default-src 'none'; img-src 'self' https: http: data:; style-src 'unsafe-inline'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
-)
+LETTER_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; img-src 'self' https: http: data:; form-action 'self';"
+    " style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+}
 """Of a letter's page: it shares the dashboard's origin, so nothing may run; its looks are its own."""
-NO_INDEX = {"X-Robots-Tag": "noindex, nofollow"}
 _SLUG = re.compile(r"[a-z0-9-]{1,100}")
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -109,14 +107,16 @@ class _Archive:
             return self._none(request)
         content_hash = payload.get("variant")
         if "mailout" in payload:  # else a letter to one reader at a time
-            mailout = self._mailout(payload["mailout"])
+            mailout = mailout_or_none(self._store, payload["mailout"])
             if mailout is None or mailout.is_rehearsal:
                 return self._none(request)
             if mailout.is_test and self._store.now() > mailout.created_at + TEST_DAYS * 86_400:
                 return self._none(request, was_here=True)
             content_hash = content_hash or mailout.content_hash
         page = self._page(content_hash)
-        return self._none(request) if page is None else cached(request, page.html(), POLICY, NO_INDEX)
+        return (
+            self._none(request) if page is None else cached(request, page.html(), LETTER_HEADERS | NO_INDEX)
+        )
 
     def letters(
         self,
@@ -154,11 +154,11 @@ class _Archive:
             newer=self._list(self._root, key, number - 1) if number > 1 else "",
             older=self._list(self._root, key, number + 1) if len(shown) > first + PAGE_LETTERS else "",
         )
-        policy = response.headers["Content-Security-Policy"]
-        more = {"Content-Language": words.code}
+        kept = ("Content-Security-Policy", "Content-Language")
+        more = {name: response.headers[name] for name in kept}
         if not self._settings.language:
             more["Vary"] = "Accept-Language"
-        return cached(request, bytes(response.body).decode(), policy, more)
+        return cached(request, bytes(response.body).decode(), more)
 
     def letter(self, request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
         """One public letter."""
@@ -181,7 +181,7 @@ class _Archive:
             above=around.above(f"{self._root}/archive", words),
             below=around.below(self._named(newer), self._named(older), self._join(found, words), words),
         )
-        return cached(request, html, POLICY)
+        return cached(request, html, LETTER_HEADERS)
 
     def feed(self, request: Request, key: ListKey = "") -> Response:
         """The newest public letters as Atom, whole."""
@@ -198,7 +198,8 @@ class _Archive:
             address=self._public_url + self._feed(key),
             archive=self._public_url + self._list("", key, 1),
             updated=_iso(max((one.updated_at for one in part), default=0.0)),
-            entries=[self._entry(one, web_page(self._content(one.content_hash))) for one in part],
+            entries=[(one, web_page(self._content(one.content_hash)), self._address(one)) for one in part],
+            iso=_iso,
         )
         return cached(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
 
@@ -220,12 +221,6 @@ class _Archive:
                 self._known = web_archive.web_letters(self._store)
                 self._known_at = time.monotonic()
         return [one for one in self._known if one.public]
-
-    def _mailout(self, id: str) -> Mailout | None:
-        try:
-            return self._store.mailout(id)
-        except NotFound:
-            return None
 
     def _page(self, content_hash: str | None) -> WebPage | None:
         try:
@@ -268,18 +263,6 @@ class _Archive:
             return None
         return Markup(signup_form(letter.list_key, self._public_url, words))  # noqa: S704 (escaped there)
 
-    def _entry(self, letter: ArchivedLetter, page: WebPage) -> dict[str, str]:
-        return {
-            "id": letter.id,
-            "title": page.title,
-            "link": self._address(letter),
-            "published": _iso(letter.sent_at),
-            "updated": _iso(letter.updated_at),
-            "summary": page.description,
-            "lang": page.lang,
-            "html": page.letter,
-        }
-
 
 def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -288,7 +271,6 @@ def _iso(moment: float) -> str:
 def cached(
     request: Request,
     text: str,
-    policy: str | None = None,
     more: Mapping[str, str] | None = None,
     *,
     kind: str = "text/html",
@@ -301,8 +283,6 @@ def cached(
         "Cache-Control": f"public, max-age={CACHE_SECONDS}",
         **(more or {}),
     }
-    if policy is not None:
-        headers["Content-Security-Policy"] = policy
     if changed is not None:
         headers["Last-Modified"] = formatdate(changed, usegmt=True)
     answer = Response(data, headers=headers, media_type=kind)
