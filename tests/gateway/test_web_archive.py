@@ -560,6 +560,19 @@ def test_the_feed_has_whole_letters_with_ids_that_stay(
     assert again.updated > newest.updated
 
 
+def test_who_asks_for_the_head_alone_gets_what_get_would_say(
+    store: SqliteStore, site: Client, clock: FakeClock
+) -> None:
+    """Link checkers and previews ask so: they would take the archive for broken."""
+    (id,) = many(store, clock, 1)
+    paths = ("/archive", "/archive/feed.xml", "/archive/sitemap.xml", f"/archive/{slug(store, id)}")
+    for path in (*paths, f"/view/{token_of(id)}", "/archive/nothing"):
+        whole, head = site.get(path), site.head(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        for name in ("content-type", "content-length", "content-security-policy"):
+            assert head.headers[name] == whole.headers[name]
+
+
 def test_a_reader_who_has_it_is_told_so_and_learns_of_every_change(
     store: SqliteStore, site: Client, clock: FakeClock
 ) -> None:
