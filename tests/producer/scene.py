@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -109,6 +110,11 @@ class Scene:
     def run(self, **changes: Any) -> NotificationCounts:
         """Everything that can be picked now."""
         return self.worker(**changes).run()
+
+    def requeue(self, id: int) -> None:
+        """As an operator does it."""
+        with closing(ProducerSqlite(self.producer.path, worker="operator", clock=self.clock)) as producer:
+            producer.requeue(id)
 
     def wait(self, seconds: float) -> None:
         self.clock.sleep(seconds)

@@ -53,8 +53,8 @@ class SupabaseOutbox:
         params = {"campaign_id": mailout_id, "after": 0, "most": len(chosen), "ids": chosen}
         return int(self.rpc("mailout_retry_failed", params)["moved"])
 
-    def cancel_single_mails(self, ids: Sequence[str]) -> int:
-        return int(self.rpc("mailout_cancel_single_mails", {"ids": list(ids), "why": CANCELLED}))
+    def cancel_single_mails(self, ids: Sequence[str], why: str = CANCELLED) -> int:
+        return int(self.rpc("mailout_cancel_single_mails", {"ids": list(ids), "why": why}))
 
     def _in_parts(self, name: str, params: Mapping[str, Any]) -> int:
         """A transaction for each part, by `seq`: asked again, it goes on where it was stopped."""

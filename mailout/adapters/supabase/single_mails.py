@@ -1,15 +1,14 @@
-"""Mails without a mailout on Supabase: companies, single mails, notifications."""
+"""Mails without a mailout on Supabase: companies, single mails."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import NotFound
-from mailout.kinds.notifications.port import KnownMessage, KnownNotification, NewNotification, Reported
 from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
 from mailout.outbox.delivery.single_mails import (
     Acceptance,
@@ -25,7 +24,7 @@ UNWRITTEN = ("content", "link", "values")
 
 
 class SupabaseSingleMails:
-    """Fulfils `SingleMails`, `Companies` and `Notifications`."""
+    """Fulfils `SingleMails` and `Companies`."""
 
     rpc: Rpc
 
@@ -75,24 +74,6 @@ class SupabaseSingleMails:
     def delete_recipient(self, company: str, external_id: str) -> bool:
         params = {"company": company, "external_id": external_id}
         return bool(self.rpc("mailout_delete_recipient", params))
-
-    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, KnownNotification]:
-        rows = self.rpc("mailout_recall_notifications", {"keys": list(keys), "requeue": requeue})
-        return {
-            row["key"]: KnownNotification(row["requeues"], row["told_epoch"], KnownMessage.of(row))
-            for row in rows
-        }
-
-    def put_notifications(self, new: Sequence[NewNotification]) -> None:
-        given = [{**asdict(one), "variables": dict(one.variables)} for one in new]
-        self.rpc("mailout_put_notifications", {"given": given})
-
-    def take_back_notifications(self, messages: Mapping[str, str]) -> Mapping[str, State]:
-        states = self.rpc("mailout_take_back_notifications", {"messages": dict(messages)})
-        return {id: State(state) for id, state in states.items()}
-
-    def note_reported(self, reported: Sequence[Reported]) -> None:
-        self.rpc("mailout_note_reported", {"told": [asdict(one) for one in reported]})
 
 
 def params(mail: SingleMail) -> dict[str, Any]:
