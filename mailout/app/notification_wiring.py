@@ -95,8 +95,6 @@ def _database(settings: Settings, db: Path | None) -> Path:
     return path
 
 
-def producer_queue(settings: Settings, status: str | None = None) -> ProducerQueue:
-    """How the queue in NOTIFY_DB stands; nothing is changed."""
-    if settings.notify_db is None:
-        raise SettingsError("NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file.")
-    return read_producer_queue(settings.notify_db, status=status)
+def producer_queue(settings: Settings, status: str | None = None, db: Path | None = None) -> ProducerQueue:
+    """How the producer's queue stands; nothing is changed."""
+    return read_producer_queue(_database(settings, db), status=status)

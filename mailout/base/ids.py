@@ -54,8 +54,8 @@ def transactional_id(company: str, key: str, *, rehearsal: bool = False) -> str:
 def notification_id(
     source: str, dedupe_key: str, subscription: str, requeues: int, rehearsed: str | None = None
 ) -> str:
-    """The message of a row in a producer's queue; two rows may ask for one. `rehearsed`: the content's hash, if
-    it is written to a folder."""
+    """The message of a row in a producer's queue; two rows may ask for one. `rehearsed`: the hash of a
+    content that is written to a folder."""
     mark = () if rehearsed is None else ("rehearsal", rehearsed)
     return uuid_of("notification", source, dedupe_key, subscription, str(requeues), *mark)
 

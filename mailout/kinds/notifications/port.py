@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from mailout.insight.reporting.phrases import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,21 @@ class QueuedNotification:
     error: str | None  # what was reported to the row, as JSON
     contact: str | None  # None: its subscription is gone
 
+    @property
+    def said(self) -> str:
+        """What was reported: its message if there is one, else as it is written."""
+        try:
+            told = json.loads(self.error or "{}")
+        except ValueError:
+            told = self.error
+        words = told.get("message") or told.get("code") or "" if isinstance(told, Mapping) else told
+        return str(words)[:300]
+
+    @property
+    def can_be_requeued(self) -> bool:
+        """A pending one is picked by itself."""
+        return self.status in ("sent", "skipped", "failed")
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerQueue:
@@ -90,3 +108,9 @@ class NotificationCounts:
     retried: int = 0
     waiting: int = 0
     problems: list[str] = field(default_factory=list)
+
+    def said(self, where: str = "") -> str:
+        """`2 notifications sent, 1 skipped, 0 failed, 1 for later.`"""
+        sent = f"{count(self.sent, 'notification')} sent{where}, {self.skipped} skipped, {self.failed} failed"
+        more = [(self.retried, "to be tried again"), (self.waiting, "for later")]
+        return ", ".join([sent, *(f"{n} {what}" for n, what in more if n)]) + "."
