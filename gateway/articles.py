@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from starlette.concurrency import run_in_threadpool
 
 from gateway.access import same
-from gateway.answers import MAX_SMALL_BODY, read_body
+from gateway.answers import MAX_SMALL_BODY, body_of, read_body
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
 from gateway.wrong_passwords import WrongPasswords
@@ -68,7 +68,7 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
     routes = APIRouter(tags=["articles"])
     articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
 
-    @routes.post("/articles/send", openapi_extra=_BODY, responses=_ANSWERS, status_code=202)
+    @routes.post("/articles/send", openapi_extra=body_of(ArticleRequest), responses=_ANSWERS, status_code=202)
     async def send(request: Request) -> JSONResponse:
         """Ask for a batch of an article. The same batch again is the same batch."""
         if settings.admin_password is None:
@@ -128,7 +128,7 @@ def _ask(store: Store, order: ArticleOrder) -> bool:
             continue
         first = ArticleOrder.from_ref(asked.ref)
         if (first.campaign_tag, first.send_batch_id) == (order.campaign_tag, order.send_batch_id):
-            if not first.is_same_batch(order):
+            if (first.article_key, first.audience_filter) != (order.article_key, order.audience_filter):
                 store.answered(ours)
                 raise BatchUsed.for_other(first.article_key, first.audience_filter)
             break
@@ -184,8 +184,6 @@ def _refusal(
     return JSONResponse(body, status, headers=headers)
 
 
-_SCHEMA = {"schema": ArticleRequest.model_json_schema()}
-_BODY = {"requestBody": {"required": True, "content": {"application/json": _SCHEMA}}}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Nobody is in the audience"},
     400: {"description": "A field is wrong: details says which"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +262,7 @@ def test_a_locale_that_the_template_lacks_falls_back_to_ours(scene: Scene) -> No
         " error = NULL WHERE notification_id = ?",
         spanish,
     )
-    scene.run(job=replace(scene.options.job, locale="es-US"))
+    scene.run(locale="es-US")
     assert ["Se acaba" in mail.content.text for mail in scene.mails] == [False, False, True]
 
 
@@ -292,13 +291,12 @@ def test_a_missing_template_and_a_missing_variable_are_named(scene: Scene) -> No
         (folder / name).write_text("Seats", encoding="utf-8")
     (folder / "body.txt.j2").write_text("{{ professor }}", encoding="utf-8")
     english = scene.producer.one("bo@example.org")
-    job = type(scene.options.job)("https://app.example.org", "en-US", "v2")
-    scene.run(job=job)
+    scene.run(template_version="v2")
     error = scene.producer.row(english)["error"]
     assert error["code"] == "template_variable_missing"
     assert "professor" in error["message"]
     again = scene.producer.one("cy@example.org", event={"dedupe_key": "other"})
-    scene.run(job=type(scene.options.job)("https://app.example.org", "en-US", "v9"))
+    scene.run(template_version="v9")
     assert scene.producer.row(again)["error"]["code"] == "template_locale_missing"
 
 

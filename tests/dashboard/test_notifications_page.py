@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_said(seats: Site, producer: ProducerDatab
     producer.path.write_bytes(b"no database" * 100)
     page = seats.client.get("/notifications")
     assert page.status_code == 200
-    assert "cannot be read" in page.text
+    assert "is not a sound SQLite database" in page.text
     producer.path.unlink()
     assert "There is no file" in seats.client.get("/notifications").text
     assert "There is no file" in seats.act("/notifications/requeue", id="1").text

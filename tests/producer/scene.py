@@ -11,8 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.producer.queue import ProducerSqlite
-from mailout.kinds.notifications.job import JobOptions
-from mailout.kinds.notifications.messages import WorkerOptions
+from mailout.kinds.notifications.job import WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import NotificationCounts
 from mailout.letters.content import content_rows
@@ -50,7 +49,8 @@ class Scene:
             source="course-watch",
             provider="ses",
             zone=ZoneInfo("UTC"),
-            job=JobOptions("https://app.example.org/", "en-US"),
+            base_url="https://app.example.org/",
+            locale="en-US",
         )
         self.templates = folder / "templates"
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.producer.database import TIMES, checked_columns, form_of, iso, translated
+from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
 from mailout.adapters.producer.rows import RowReader
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound
+from mailout.base.time_format import iso
 from mailout.kinds.notifications.port import ProducerRow, RowResult
 from mailout.kinds.notifications.rules import read_json
 

@@ -31,7 +31,7 @@ class SupabaseArticles:
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         written = {
             "article_key": batch.article_key,
-            "audience": dict(batch.audience),
+            "audience": dict(batch.audience_filter),
             "as_of": batch.as_of,
             "slices": [_values(one) for one in batch.slices],
             "contents": dict(batch.contents),

@@ -112,7 +112,7 @@ class ArticleIntake:
             return None
         batch = ArticleBatch(
             article_key=order.article_key,
-            audience=audience.written,
+            audience_filter=audience.written,
             as_of=self._store.now(),
             slices=slices,
             contents={one.key: one.content_hash for one in census.variants},
@@ -128,8 +128,8 @@ class ArticleIntake:
         if mailout is None:
             return None
         batch = article_rows.article_batch(self._store, mailout.id)
-        if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
-            raise BatchUsed.for_other(batch.article_key, batch.audience)
+        if (batch.article_key, batch.audience_filter) != (order.article_key, order.audience_filter):
+            raise BatchUsed.for_other(batch.article_key, batch.audience_filter)
         return mailout
 
     def id_of(self, order: ArticleOrder, slices: Sequence[Slice] | None = None) -> str:
@@ -146,7 +146,7 @@ class ArticleIntake:
         if freezing is None:
             return
         batch = article_rows.article_batch(self._store, mailout.id)
-        audience = read_filter(batch.audience, lambda attribute: True, self._bound)
+        audience = read_filter(batch.audience_filter, lambda attribute: True, self._bound)
         audience = replace(audience, list_key=mailout.list_key or GENERAL)
         variants = Variants(batch.slices)
         contents: dict[str, str | None] = dict(batch.contents)

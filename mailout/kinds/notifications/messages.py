@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from mailout.base import ids
 from mailout.base.addresses import normalise
 from mailout.base.errors import Abort
 from mailout.base.logs import NOTIFICATION_FIELDS
-from mailout.kinds.notifications.job import BrokenJob, JobOptions, build_job, require_valid
+from mailout.kinds.notifications.job import BrokenJob, WorkerOptions, build_job, require_valid
 from mailout.kinds.notifications.port import ProducerRow
 from mailout.kinds.notifications.rules import Fail
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
 from mailout.letters.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
 from mailout.outbox.delivery.protocol import TAGGED_WITH, TRIED_ONCE
 from mailout.outbox.delivery.single_mails import DEFAULT_COMPANY, SingleMail
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """Whose rows, and how they are treated."""
-
-    source: str
-    provider: str
-    zone: ZoneInfo
-    job: JobOptions
-    batch: int = 100
-    lost_after: float = 900.0  # seconds until a sender that was given up is no longer waited for
-    rehearsal: bool = False  # written to a folder: ids of its own
-    on_a_copy: bool = False  # every run begins with the producer's rows as they are
 
 
 class NotificationMessages:
@@ -53,18 +37,15 @@ class NotificationMessages:
     def make(self, row: ProducerRow) -> tuple[Mapping[str, Any], Content] | Fail:
         """The row's job, held against the schema, and its rendered mail."""
         try:
-            job = build_job(row, self._options.job)
+            job = build_job(row, self._options)
             require_valid(job)
-        except BrokenJob as error:
-            return Fail(error.code, str(error))
-        template = job["template"]
-        locales = list(dict.fromkeys([job["locale"], self._options.job.locale]))
-        try:
+            template = job["template"]
+            locales = list(dict.fromkeys([job["locale"], self._options.locale]))
             return job, self._templates.render(
                 template["id"], template["version"], locales, template["variables"]
             )
-        except TemplateProblem as problem:
-            return Fail(problem.code, str(problem))
+        except (BrokenJob, TemplateProblem) as error:
+            return Fail(error.code, str(error))
         except Abort as abort:
             return Fail("invalid_template", str(abort))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,8 +17,8 @@ from mailout.base.clock import Clock
 from mailout.base.errors import NotFound, SourceUnavailable
 from mailout.base.retries import retried
 from mailout.base.select import among
-from mailout.kinds.notifications.job import LOCK_SECONDS
-from mailout.kinds.notifications.messages import NotificationMessages, WorkerOptions
+from mailout.kinds.notifications.job import LOCK_SECONDS, WorkerOptions
+from mailout.kinds.notifications.messages import NotificationMessages
 from mailout.kinds.notifications.port import NotificationCounts, Producer, ProducerRow, RowResult
 from mailout.kinds.notifications.rules import (
     TAKEN_BACK,
@@ -93,12 +94,9 @@ class NotificationWorker:
         self._send = send
         self._clock = clock
         self._options = options
+        self.on_a_copy = options.on_a_copy
         self.counts = NotificationCounts()
         self.stopped = False
-
-    @property
-    def on_a_copy(self) -> bool:
-        return self._options.on_a_copy
 
     def close(self) -> None:
         self._producer.close()
@@ -276,23 +274,18 @@ class NotificationWorker:
         return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
     def _count(self, results: Sequence[RowResult]) -> None:
+        ended = Counter(result.status for result in results)
+        self.counts.sent += ended["sent"]
+        self.counts.skipped += ended["skipped"]
+        self.counts.failed += ended["failed"]
+        self.counts.retried += ended["pending"]
         for result in results:
-            match result.status:
-                case "sent":
-                    self.counts.sent += 1
-                case "skipped":
-                    self.counts.skipped += 1
-                case "failed":
-                    self.counts.failed += 1
-                    log.warning(
-                        "notification %d failed: %s %s",
-                        result.row.notification_id,
-                        result.error["code"],
-                        result.error["message"],
-                        extra=_named_in_logs(result.row),
-                    )
-                case _:
-                    self.counts.retried += 1
+            if result.status == "failed":
+                log.warning(
+                    "notification %d failed: %s %s",
+                    *(result.row.notification_id, result.error["code"], result.error["message"]),
+                    extra=_named_in_logs(result.row),
+                )
 
 
 def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:
