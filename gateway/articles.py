@@ -94,7 +94,7 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             return _wrong_fields(_problems(error))
         try:
             known = await run_in_threadpool(articles.known, order)
-            id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
+            id = known.id if known else await run_in_threadpool(articles.id_if_anybody, order)
             if id is None:
                 return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
             new = known is None and await run_in_threadpool(_ask, store, order)
@@ -109,14 +109,6 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
         return JSONResponse({"ok": True, "data": {"mailout_id": id, "new": new}}, 202)
 
     return routes
-
-
-def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
-    """The id it will have; None: it has nothing for anybody."""
-    slices = articles.live_slices(order.article_key)
-    if not articles.anybody(slices, articles.read_filter(order.audience_filter)):
-        return None
-    return articles.id_of(order, slices)
 
 
 def _ask(store: Store, order: ArticleOrder) -> bool:

@@ -19,7 +19,6 @@ from cli.show import near
 from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import NotificationCounts
 from mailout.kinds.notifications.watch import dispatch
 
 app = typer.Typer(
@@ -74,7 +73,12 @@ def notify(
         else:
             note("Sending notifications as they come. Ctrl-C ends it.")
             counts = dispatch(open_worker, engine.clock, stop, float("inf"))
-    _show(engine, counts, json)
+    if json:
+        print_json(asdict(counts))
+    else:
+        say(counts.said(f" into {near(engine.settings.mailout_home / 'outbox')}" if engine.rehearses else ""))
+        for problem in counts.problems:
+            note(problem)
     if counts.problems:
         raise typer.Exit(DEFERRED)
     raise typer.Exit(FAILED if counts.failed else DONE)
@@ -109,15 +113,6 @@ def _stopping(engine: Engine) -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _show(engine: Engine, counts: NotificationCounts, json: bool) -> None:
-    if json:
-        print_json(asdict(counts))
-        return
-    say(counts.said(f" into {near(engine.settings.mailout_home / 'outbox')}" if engine.rehearses else ""))
-    for problem in counts.problems:
-        note(problem)
 
 
 @app.command("requeue", epilog="Example: mailout notify requeue 42 --db seats.db")

@@ -24,7 +24,13 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/notifications")
     def notifications(request: Request, status: str = "") -> Response:
         session = desk.visitor(request)
-        queue, why = _queue(desk, status)
+        queue: ProducerQueue | None = None
+        why = ""
+        if desk.settings.notify_db is not None:
+            try:
+                queue = desk.tools.producer_queue(status or None)
+            except SourceUnavailable as error:
+                why = str(error)
         states = history_rows.notification_states(desk.store, rehearsal=rehearses)
         messages = (
             history_rows.latest_notifications(desk.store, rehearsal=rehearses, limit=NOTIFICATIONS_SHOWN)
@@ -61,13 +67,3 @@ def router(desk: Desk) -> APIRouter:
         )
 
     return routes
-
-
-def _queue(desk: Desk, status: str) -> tuple[ProducerQueue | None, str]:
-    """The producer's queue; or none, and why."""
-    if desk.settings.notify_db is None:
-        return None, ""
-    try:
-        return desk.tools.producer_queue(status or None), ""
-    except SourceUnavailable as error:
-        return None, str(error)
