@@ -29,7 +29,7 @@ from mailout.letters.content.variables import attributes_of, variables_of
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.compose import Composer, SingleComposer
 from mailout.outbox.delivery.concurrency import ConcurrencyCheck
-from mailout.outbox.delivery.options import Ended, Observer, Observers, RunReport, SenderOptions
+from mailout.outbox.delivery.options import Ended, Observer, RunReport, SenderOptions
 from mailout.outbox.delivery.outcome_log import OutcomeLog
 from mailout.outbox.delivery.port import REHEARSING, Journals, Mail, Transport
 from mailout.outbox.delivery.protocol import Claimed, Outcome, RetryPlan, Timing
@@ -183,7 +183,7 @@ class Sending:
             self.journals,
             self.clock,
             replace(options, retry=retry or options.retry),
-            Observers([OutcomeLog(), *watchers]),
+            [OutcomeLog(), *watchers],
             self._throttling,
         )
         return self._sender

@@ -387,9 +387,16 @@ end $$;
 comment on function mailout_add_company is 'The company that is there, or a new one.';
 
 create or replace function mailout_set_company_limits(id text, per_hour integer, per_day integer) returns jsonb
-language sql volatile set search_path = public as $$
-    update companies c set limit_per_hour = $2, limit_per_day = $3 where c.id = $1 returning to_jsonb(c)
-$$;
+language plpgsql volatile set search_path = public as $$
+declare
+    changed jsonb;
+begin
+    update companies c set limit_per_hour = $2, limit_per_day = $3 where c.id = $1 returning to_jsonb(c) into changed;
+    if changed is null then
+        raise exception 'There is no company %.', $1 using errcode = 'PT404', hint = '`mailout companies list` shows them.';
+    end if;
+    return changed;
+end $$;
 comment on function mailout_set_company_limits is 'A company''s own limits; null: those for every company.';
 
 create or replace function mailout_add_token(token jsonb) returns void
@@ -397,7 +404,8 @@ language plpgsql volatile set search_path = public as $$
 begin
     perform mailout_add_company(token ->> 'company_id');
     insert into api_tokens (token_hash, company_id, created_at, id, scopes, limit_per_minute)
-    values (token ->> 'token_hash', token ->> 'company_id', mailout_now(), token ->> 'id', token ->> 'scopes',
+    values (token ->> 'token_hash', token ->> 'company_id', mailout_now(), token ->> 'id',
+            array_to_string(array(select jsonb_array_elements_text(token -> 'scopes')), ','),
             (token ->> 'limit_per_minute')::integer);
 end $$;
 comment on function mailout_add_token is 'Keeps what is needed to know a token again.';

@@ -82,6 +82,7 @@ language plpgsql set search_path = public as $$
 declare
     known integer;
     written integer;
+    given integer := jsonb_array_length(slices);
 begin
     select count(*) into known from content_slices k join jsonb_to_recordset(slices) as s (
         article_key text, section_order integer, scope_ocd_id text, sort_index integer)
@@ -105,7 +106,7 @@ begin
         (excluded.is_headline, excluded.title, excluded.dek, excluded.body_md, excluded.link_url, excluded.tags,
          excluded.publish_status, excluded.publish_at, excluded.expires_at);
     get diagnostics written = row_count;
-    return jsonb_build_object('known', known, 'written', written);
+    return jsonb_build_object('added', given - known, 'updated', written - (given - known), 'unchanged', given - written);
 end $$;
 comment on function mailout_import_slices is 'Writes slices, each in its place; what has not changed is left alone.';
 
@@ -122,7 +123,7 @@ begin
     end if;
     perform mailout_enqueue(mailout);
     insert into article_batches as b (mailout, article_key, audience_filter, as_of, slices, contents, census)
-    values (new_id, batch ->> 'article_key', batch -> 'audience', to_timestamp((batch ->> 'as_of')::double precision),
+    values (new_id, batch ->> 'article_key', batch -> 'audience_filter', to_timestamp((batch ->> 'as_of')::double precision),
             batch -> 'slices', batch -> 'contents', batch -> 'census')
     on conflict on constraint article_batches_pkey do nothing;
     if not (mailout ->> 'is_rehearsal')::boolean then
@@ -145,6 +146,6 @@ begin
         q.freeze_started_at, greatest(mailout_now(), (select max(s.created_at) from subscribers s)))
     where q.id = mailout_to_uuid($1) and q.frozen_at is null and q.status <> 'CANCELLED' returning * into mailout;
     return case when found then
-        jsonb_build_object('cursor', mailout.freeze_cursor, 'began', mailout_seconds(mailout.freeze_started_at)) end;
+        jsonb_build_object('up_to', mailout.freeze_cursor, 'began', mailout_seconds(mailout.freeze_started_at)) end;
 end $$;
 comment on function mailout_begin_freezing is 'Where the writing of an audience has got to; null: it is over.';

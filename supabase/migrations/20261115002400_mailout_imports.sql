@@ -44,7 +44,8 @@ declare
 begin
     select * into undone from imports i where i.id = mailout_to_uuid($1) for update;
     if undone.id is null then
-        return null;
+        raise exception 'There is no import %.', $1 using errcode = 'PT404',
+            hint = '`mailout subscribers undo-import` lists them.';
     end if;
     if undone.undone_at is not null then
         raise exception 'This import was undone already.' using errcode = 'PT400';

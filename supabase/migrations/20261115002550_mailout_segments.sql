@@ -213,7 +213,7 @@ declare
 begin
     execute 'with lacking as materialized (select s.email_norm from subscribers s where coalesce(s.attributes ->> $1, '''') !~ ''\S'' and '
         || mailout_audience($2, $3, mailout_now())
-        || ') select jsonb_build_object(''people'', (select count(*) from lacking), ''examples'', coalesce('
+        || ') select jsonb_build_object(''attribute'', $1, ''people'', (select count(*) from lacking), ''examples'', coalesce('
            '(select jsonb_agg(e.email_norm order by e.email_norm collate "C")'
            ' from (select * from lacking order by email_norm collate "C" limit 3) e), ''[]''))' into answer using attribute;
     return answer;

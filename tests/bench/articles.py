@@ -75,7 +75,7 @@ def _open(kind: str, folder: Path) -> Store:
         return SqliteStore(folder / "mailout.db", SystemClock())
     address = database("bench_articles")
     migrate(address)
-    return SupabaseStore(PostgresRpc(address))
+    return SupabaseStore.over(PostgresRpc(address))
 
 
 def run() -> dict[str, Any]:

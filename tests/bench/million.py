@@ -92,7 +92,7 @@ def _postgres(people: int) -> SupabaseStore:
     keep_commits()
     address = database(f"bench_{people}")
     migrate(address)
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(PEOPLE_PG, (people,))
         while store.normalise_addresses():
@@ -155,7 +155,7 @@ def _send(home: Path, id: str) -> None:
     )
     enough = Enough(SENT)
     sender = Sender(
-        store, AcceptAll(), mail_for, FileJournals(home / "journal"), SystemClock(), options, enough
+        store, AcceptAll(), mail_for, FileJournals(home / "journal"), SystemClock(), options, [enough]
     )
     enough.sender = sender
     began = time.perf_counter()

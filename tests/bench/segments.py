@@ -81,4 +81,4 @@ def _postgres(people: int) -> Store:
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(PEOPLE_PG, (people,))
         connection.execute("vacuum analyze subscribers")
-    return SupabaseStore(PostgresRpc(address))
+    return SupabaseStore.over(PostgresRpc(address))

@@ -110,7 +110,7 @@ def _postgres(folder: Path) -> Iterator[Store]:
     keep_commits()
     address = database("bench")
     migrate(address)
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     yield store
     store.close()
 

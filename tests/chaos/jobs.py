@@ -94,7 +94,7 @@ def open_store(job: Job, clock: Clock) -> Store:
         return wiring.open_store(load_settings(env=dict(job.env)), clock)
     rpc = SlowRpc(where, clock if job.jumps else None)
     rpc.late = job.slow
-    return counted(SupabaseStore(rpc), clock)
+    return counted(SupabaseStore.over(rpc), clock)
 
 
 def open_engine(job: Job) -> Engine:

@@ -245,7 +245,7 @@ class PostgresFactory:
             return [] if cursor.description is None else cursor.fetchall()
 
     def open_again(self) -> SupabaseStore:
-        store = SupabaseStore(BorrowingRpc(migrated(), self._clock))
+        store = SupabaseStore.over(BorrowingRpc(migrated(), self._clock))
         self._open.append(store)
         return store
 
@@ -288,4 +288,4 @@ def empty(address: str) -> None:
 
 def open_postgres(address: str) -> SupabaseStore:
     """Another process's way to the same data, on the database's own clock."""
-    return SupabaseStore(PostgresRpc(address))
+    return SupabaseStore.over(PostgresRpc(address))

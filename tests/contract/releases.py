@@ -93,7 +93,7 @@ def load(dump: Path, folder: Path) -> Store:
             connection.execute(sql.SQL("delete from {}").format(sql.Identifier(filled)))
         connection.execute(data)
     migrate(address, [one for one in MIGRATIONS if one.name > last])
-    return SupabaseStore(PostgresRpc(address, FakeClock()))
+    return SupabaseStore.over(PostgresRpc(address, FakeClock()))
 
 
 def dump_sqlite(version: str) -> None:
@@ -110,7 +110,7 @@ def dump_sqlite(version: str) -> None:
 def dump_postgres(version: str) -> None:
     address = database("releasing")
     migrate(address)
-    with closing(SupabaseStore(PostgresRpc(address, FakeClock()))) as store:
+    with closing(SupabaseStore.over(PostgresRpc(address, FakeClock()))) as store:
         furnish(store)
     lines = [f"{LAST}{MIGRATIONS[-1].name}"]
     with psycopg.connect(address) as connection:

@@ -65,7 +65,7 @@ def test_a_door_that_somebody_opened_is_named(mistake: str, door: str) -> None:
     """One careless grant, and the publishable key of a web page reads everybody's address."""
     address = database("doors")
     migrate(address)
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     assert [check.level for check in store.examine()] == ["ok"]
     with psycopg.connect(address) as admin:
         for statement in mistake.split(";"):
@@ -85,7 +85,7 @@ def test_a_form_that_only_inserts_is_no_door_and_works() -> None:
         admin.execute("create policy sign_up on subscribers for insert to anon with check (true)")
         admin.execute("set role anon")
         admin.execute("insert into subscribers (email) values (' New@Example.org')")
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     assert [check.level for check in store.examine()] == ["ok"]
     assert subscriber_rows.subscriber(store, "new@example.org")["status"] == "active"
     store.close()

@@ -60,7 +60,7 @@ def form(
 
 @pytest.fixture
 def store(address: str) -> Iterator[SupabaseStore]:
-    made = SupabaseStore(PostgresRpc(address))
+    made = SupabaseStore.over(PostgresRpc(address))
     yield made
     made.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
+from mailout.adapters.supabase.acts import SQL_NAMES
 from mailout.base.ids import uuid_of
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.pacing import PaceState, reserve
@@ -36,7 +38,7 @@ def admin() -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def store(admin: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
-    made = SupabaseStore(PostgresRpc(migrated()))
+    made = SupabaseStore.over(PostgresRpc(migrated()))
     yield made
     made.close()
 
@@ -54,6 +56,22 @@ def test_the_ledgers_columns_are_pythons(admin: psycopg.Connection[Any]) -> None
     for state in State:
         (column,) = admin.execute("select mailout_column(%s)", (state.value,)).fetchone()
         assert column == COLUMN_OF.get(state)
+
+
+def test_every_act_that_is_passed_on_finds_its_function(admin: psycopg.Connection[Any]) -> None:
+    """Else the first use of an act fails, at whoever needs it."""
+    known = {
+        name: set(parameters or ())
+        for name, parameters in admin.execute(
+            "select proname, proargnames from pg_proc where pronamespace = 'public'::regnamespace"
+        )
+    }
+    own = {name: act for name, act in vars(SupabaseStore).items() if inspect.isfunction(act)}
+    acts = {name: act for name, act in own.items() if hasattr(act, "__wrapped__")}
+    assert "enqueue" in acts
+    for name, act in acts.items():
+        ours = set(inspect.signature(act).parameters) - {"self"}
+        assert known.get(f"mailout_{name}") == {SQL_NAMES.get(one, one) for one in ours}, name
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -144,7 +162,7 @@ class Racer(threading.Thread):
 
     def __init__(self, id: str) -> None:
         super().__init__()
-        self.store = SupabaseStore(PostgresRpc(migrated()))
+        self.store = SupabaseStore.over(PostgresRpc(migrated()))
         self.id = id
         self.got: list[Claimed] = []
         self.error: BaseException | None = None
@@ -210,7 +228,7 @@ def test_a_cancel_among_senders_leaves_nothing_waiting(store: SupabaseStore) -> 
     racers = [Racer(id) for _ in range(3)]
     for racer in racers:
         racer.start()
-    other = SupabaseStore(PostgresRpc(migrated()))
+    other = SupabaseStore.over(PostgresRpc(migrated()))
     other.reap(0.0)
     other.cancel(id)
     for racer in racers:

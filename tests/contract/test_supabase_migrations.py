@@ -32,7 +32,7 @@ def admin() -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def store(admin: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
-    made = SupabaseStore(PostgresRpc(migrated()))
+    made = SupabaseStore.over(PostgresRpc(migrated()))
     yield made
     made.close()
 
@@ -44,7 +44,7 @@ def test_they_may_be_applied_twice_and_lose_nothing() -> None:
     """`supabase db push` after a restored migration table must not cost anybody a row."""
     address = database("twice")
     migrate(address)
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     id = mailout(store, "ann@example.org", "bob@example.org", list_key="weekly")
     before = (store.mailout(id), outbox_rows.messages(store, id), subscriber_rows.subscribers(store))
     migrate(address)
@@ -54,7 +54,7 @@ def test_they_may_be_applied_twice_and_lose_nothing() -> None:
 
 
 def test_a_project_without_them_is_told_which_command_to_run() -> None:
-    store = SupabaseStore(PostgresRpc(database("bare")))
+    store = SupabaseStore.over(PostgresRpc(database("bare")))
     with pytest.raises(StoreMismatch, match="supabase db push"):
         store.check()
     store.close()
@@ -69,7 +69,7 @@ def test_another_schema_is_refused_before_anything_is_sent(version: int, remedy:
         def close(self) -> None: ...
 
     with pytest.raises(StoreMismatch, match=remedy):
-        SupabaseStore(Answers()).check()
+        SupabaseStore.over(Answers()).check()
 
 
 def test_a_plain_postgres_without_supabases_roles_is_enough() -> None:
@@ -123,7 +123,7 @@ def lived() -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def lived_store(lived: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
-    made = SupabaseStore(PostgresRpc(str(lived.info.dsn)))
+    made = SupabaseStore.over(PostgresRpc(str(lived.info.dsn)))
     yield made
     made.close()
 
@@ -184,7 +184,7 @@ def test_a_bad_row_stops_no_letter_no_page_and_no_census() -> None:
     """One row of a stranger's costs its own values, never everybody's mail."""
     address, us = database("unchecked"), "ocd-division/country:us"
     migrate(address)
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     subscribe(store, *(f"{name}@example.org" for name in "abcd"), attributes={"name": "Nia"})
     with psycopg.connect(address) as owner:
         owner.execute(NO_CHECKS)

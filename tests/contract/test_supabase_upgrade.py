@@ -42,7 +42,7 @@ def address() -> str:
     with psycopg.connect(made) as admin:
         admin.execute("grant insert on subscribers to anon")
         admin.execute("create policy sign_up on subscribers for insert to anon with check (true)")
-    store = SupabaseStore(PostgresRpc(made))
+    store = SupabaseStore.over(PostgresRpc(made))
     mailout(store, "ann@example.org", "bob@example.org")
     store.close()
     with psycopg.connect(made) as admin:
@@ -65,7 +65,7 @@ def test_the_version_rises_and_the_program_of_before_says_what_to_do(
     address: str, admin: psycopg.Connection[Any]
 ) -> None:
     assert _version(admin) == SCHEMA_VERSION + 1
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     with pytest.raises(StoreMismatch, match=f"schema version {SCHEMA_VERSION + 1}") as caught:
         store.check()
     assert "newer mailout" in (caught.value.remedy or "")
@@ -108,7 +108,7 @@ def test_a_form_that_a_project_let_in_still_works(address: str, admin: psycopg.C
     admin.execute("insert into subscribers (email) values ('new@example.org')")
     admin.execute("reset role")
     admin.execute("delete from subscribers where email = 'new@example.org'")
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     assert [check.level for check in store.examine()] == ["ok"]
     store.close()
 
@@ -117,7 +117,7 @@ def test_what_a_later_migration_brought_is_watched_as_well(
     address: str, admin: psycopg.Connection[Any]
 ) -> None:
     admin.execute("grant select on seasons_by_name to anon")
-    store = SupabaseStore(PostgresRpc(address))
+    store = SupabaseStore.over(PostgresRpc(address))
     assert [check.message.partition("opens: ")[2] for check in store.examine()] == ["seasons_by_name"]
     store.close()
     admin.execute("revoke select on seasons_by_name from anon")

@@ -11,7 +11,6 @@ from mailout.adapters.sqlite.articles import SqliteArticles
 from mailout.adapters.sqlite.database import SQLITE_BUSY_SECONDS, Database
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
-from mailout.adapters.sqlite.imports import SqliteImports
 from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
@@ -34,7 +33,6 @@ class SqliteStore(
     SqliteQueue,
     SqliteFreezing,
     SqliteSubscribers,
-    SqliteImports,
     SqliteSegments,
     SqliteRecords,
     SqliteFeedback,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from mailout.adapters.sqlite.ledger import Charges, minute_key
+from mailout.adapters.sqlite.transitions import Charges
+from mailout.outbox.delivery.outbox_rows import minute_key
 from mailout.outbox.delivery.pacing import PaceState, reserve
 from mailout.outbox.delivery.protocol import Bucket, Pace, Step
 
@@ -31,7 +32,7 @@ def capacity_left(
             remaining -= charges[scope, bucket.kind, bucket.key] if scope else 0
             if remaining < capacity:
                 capacity, limited = max(0, remaining), bucket.kind
-    quota = quota_left(tx, step.pace.scope, charges)
+    quota = _quota_left(tx, step.pace.scope, charges)
     if quota is not None and quota < capacity:
         capacity, limited = quota, "quota"
     return capacity, limited
@@ -67,7 +68,7 @@ def _own_limits(tx: sqlite3.Connection, kind: str) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def quota_left(tx: sqlite3.Connection, scope: str, charges: Charges | None = None) -> int | None:
+def _quota_left(tx: sqlite3.Connection, scope: str, charges: Charges) -> int | None:
     """What the provider had, less what was begun here since it was asked (by the minute)."""
     row = tx.execute("SELECT available, asked_at FROM provider_quota WHERE scope = ?", (scope,)).fetchone()
     if row is None or row["available"] is None:
@@ -77,9 +78,7 @@ def quota_left(tx: sqlite3.Connection, scope: str, charges: Charges | None = Non
         (minute_key(row["asked_at"]),),
     ).fetchone()["begun"]
     begun += sum(
-        n
-        for (_, kind, key), n in (charges or {}).items()
-        if kind == "minute" and key >= minute_key(row["asked_at"])
+        n for (_, kind, key), n in charges.items() if kind == "minute" and key >= minute_key(row["asked_at"])
     )
     available: int = row["available"]
     return max(0, available - begun)

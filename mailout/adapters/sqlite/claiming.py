@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mailout.adapters.sqlite.capacity import bucket_key
-from mailout.adapters.sqlite.lists import on_list
-from mailout.adapters.sqlite.segments import segment_lists
+from mailout.adapters.sqlite.segments import on_list, segment_lists
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Step
 from mailout.outbox.delivery.states import State

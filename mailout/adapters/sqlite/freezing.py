@@ -39,8 +39,7 @@ class SqliteFreezing:
         with self.db.write() as tx:
             now = self.db.clock.now()
             begin = f"{_BEGIN} WHERE id = :id RETURNING *"
-            mailout = tx.execute(begin, {"now": now, "id": id}).fetchone()
-            mailout = only_row([mailout] if mailout else [], id)
+            mailout = only_row(tx.execute(begin, {"now": now, "id": id}).fetchall(), id)
             if mailout["frozen_at"] is not None or mailout["status"] == Status.CANCELLED:
                 return None
             tree = self._segment(tx, mailout)
@@ -81,7 +80,7 @@ class SqliteFreezing:
                 f" FROM frozen_part WHERE true ORDER BY email_norm ON CONFLICT (id) DO NOTHING",
                 parameters,
             ).rowcount
-            _add_pending(tx, id, added, cursor=last)
+            _add_pending(tx, id, added, now, up_to=last)
             return added
 
     def _segment(self, tx: sqlite3.Connection, mailout: sqlite3.Row) -> Tree | None:
@@ -118,12 +117,7 @@ class SqliteFreezing:
             if mailout.frozen_at is not None or mailout.status is Status.CANCELLED:
                 return 0
             added = _insert(tx, mailout, recipients, now)
-            tx.execute(
-                "UPDATE campaign_queue SET recipients = recipients + :added, pending = pending + :added,"
-                " freeze_cursor = max(freeze_cursor, coalesce(:up_to, '')),"
-                " frozen_at = CASE WHEN :up_to IS NULL THEN :now END WHERE id = :id",
-                {"added": added, "up_to": up_to, "now": now, "id": id},
-            )
+            _add_pending(tx, id, added, now, up_to=up_to)
             return added
 
 
@@ -156,9 +150,11 @@ def _insert(tx: sqlite3.Connection, mailout: Mailout, recipients: Sequence[Recip
     return tx.total_changes - before
 
 
-def _add_pending(tx: sqlite3.Connection, id: str, added: int, *, cursor: str) -> None:
+def _add_pending(tx: sqlite3.Connection, id: str, added: int, now: float, *, up_to: str | None) -> None:
+    """`up_to` None: that was the last part."""
     tx.execute(
-        "UPDATE campaign_queue SET recipients = recipients + ?, pending = pending + ?, freeze_cursor = ?"
-        " WHERE id = ?",
-        (added, added, cursor, id),
+        "UPDATE campaign_queue SET recipients = recipients + :added, pending = pending + :added,"
+        " freeze_cursor = max(freeze_cursor, coalesce(:up_to, '')),"
+        " frozen_at = CASE WHEN :up_to IS NULL THEN :now END WHERE id = :id",
+        {"added": added, "up_to": up_to, "now": now, "id": id},
     )

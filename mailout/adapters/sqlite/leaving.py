@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.event_batch import EventBatch, count
+from mailout.adapters.sqlite.feedback import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import StoreError
-from mailout.base.ids import uuid_of
+from mailout.base.ids import keyed_hash, uuid_of
 from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.feedback.port import METRIC_OF, UNDO_SECONDS, Effect, EventType, Forgotten
 
@@ -39,11 +38,11 @@ class SqliteLeaving:
             )
             return True
 
-    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None, within: float = UNDO_SECONDS) -> bool:
         with self.db.write() as tx:
             done = tx.execute(
                 "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ? AND at > ?",
-                (email_norm, list_key or "", self.db.clock.now() - UNDO_SECONDS),
+                (email_norm, list_key or "", self.db.clock.now() - within),
             ).fetchone()
             return done is not None and _resubscribe(tx, self.db.clock.now(), email_norm, list_key)
 
@@ -66,14 +65,14 @@ class SqliteLeaving:
                 "INSERT INTO counters (name, labels, value) VALUES ('forgotten', '', 1)"
                 " ON CONFLICT (name, labels) DO UPDATE SET value = value + 1"
             )
-            forgotten.keep_feedback(tx, email_norm, "spamreport")  # nobody asks them again
+            keep_feedback(tx, email_norm, "spamreport")  # nobody asks them again
             people = tx.execute("DELETE FROM subscribers WHERE email_norm = ?", (email_norm,)).rowcount
             tx.execute("DELETE FROM subscriptions WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM consents WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM desk_unsubscribes WHERE email = ?", (email_norm,))
-            forgotten.remember(tx, email_norm)
+            tx.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (hashed(tx, email_norm),))
             events = tx.execute(
                 "UPDATE delivery_events SET email = ?, detail = '{}' WHERE email = ?", (instead, email_norm)
             ).rowcount
@@ -248,3 +247,49 @@ def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
         "UPDATE dashboard_acts SET who = replace(who, :email, :instead) WHERE instr(who, :email)", names
     )
     return errors
+
+
+# ── Who was forgotten: known by a keyed hash of the address alone ──
+
+
+def release_forgotten(tx: sqlite3.Connection, emails: Iterable[str]) -> None:
+    """These have signed up themselves."""
+    key = _key(tx)
+    tx.executemany("DELETE FROM forgotten WHERE hash = ?", [(keyed_hash(key, email),) for email in emails])
+
+
+def forgotten_among(tx: sqlite3.Connection, emails: Iterable[str]) -> set[str]:
+    """Those of these addresses that were forgotten."""
+    if tx.execute("SELECT 1 FROM forgotten LIMIT 1").fetchone() is None:
+        return set()  # as nearly always: a million hashes are saved
+    key = _key(tx)
+    by_hash = {keyed_hash(key, email): email for email in emails}
+    found = tx.execute(
+        "SELECT hash FROM forgotten WHERE hash IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(by_hash)),),
+    )
+    return {by_hash[row["hash"]] for row in found}
+
+
+def keep_feedback(tx: sqlite3.Connection, email: str, *kinds: str) -> None:
+    """Before the address is erased: that somebody complained, or that mail bounced for good, stays known."""
+    tx.execute(
+        "INSERT INTO erased_feedback SELECT DISTINCT :hash, what FROM ("
+        " SELECT e.event_type AS what FROM delivery_events e WHERE e.email = :email AND"
+        "  (e.event_type = 'spamreport'"
+        "   OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))"
+        " UNION SELECT 'spamreport' FROM subscribers s"
+        "  WHERE s.email_norm = :email AND s.complained_at IS NOT NULL)"
+        " WHERE what IN (SELECT value FROM json_each(:kinds)) ON CONFLICT DO NOTHING",
+        {"hash": hashed(tx, email), "email": email, "kinds": json.dumps(kinds)},
+    )
+
+
+def hashed(tx: sqlite3.Connection, text: str) -> str:
+    """By what this store, and nobody else, knows it again."""
+    return keyed_hash(_key(tx), text)
+
+
+def _key(tx: sqlite3.Connection) -> bytes:
+    (key,) = tx.execute("SELECT value FROM store_secrets WHERE name = 'forgotten'").fetchone()
+    return bytes(key)

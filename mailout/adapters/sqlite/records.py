@@ -204,5 +204,5 @@ class SqliteRecords:
                 (REFUSALS_KEPT,),
             )
 
-    def keep_run(self, mailout_id: str, run_id: str) -> None:
-        self.db.change("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (mailout_id, run_id))
+    def keep_run(self, id: str, run_id: str) -> None:
+        self.db.change("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (id, run_id))

@@ -1,4 +1,4 @@
-"""Segments on SQLite: the tree as a condition whose names and values are all parameters."""
+"""Who gets a mailout, on SQLite: lists, pauses, and a segment's tree, as conditions over parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.lists import awake, on_list
 from mailout.base.errors import NotFound, StoreError
 from mailout.letters.audience.segment_meaning import EMAIL, JOINED, WHITE_SPACE, number_of
 from mailout.letters.audience.segment_tree import Segment, Tree, leaves, lists_of, removed_letter
@@ -141,6 +140,26 @@ def _known(operator: str) -> str:
 
 def _begins(day: str) -> float:
     return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC).timestamp()
+
+
+def awake(person: str, *, snoozed: bool = False) -> str:
+    """A condition: this subscriber has asked for no pause that lasts at `:now`; or (`snoozed`) for one."""
+    asleep = f"{person}.snoozed_until > :now"
+    return asleep if snoozed else f"({person}.snoozed_until IS NULL OR NOT {asleep})"
+
+
+def on_list(person: str, key: str = ":list_key", also: str | None = None) -> str:
+    """A condition: the address in this column is on the list of this parameter, or on one of `also` (a
+    parameter with JSON). No list at all is `general`."""
+    found = f"""CASE WHEN coalesce({key}, 'general') = 'general'
+    THEN NOT EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person} AND l.list_key = 'general'
+                     AND l.unsubscribed_at IS NOT NULL)
+    ELSE EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person} AND l.list_key = {key}
+                 AND l.unsubscribed_at IS NULL) END"""  # noqa: S608 (a column's name, written in our own code)
+    if also is None:
+        return found
+    return f"""({found} OR ({also} <> '[]' AND EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = {person}
+        AND l.unsubscribed_at IS NULL AND l.list_key IN (SELECT value FROM json_each({also})))))"""  # noqa: S608
 
 
 def audience(

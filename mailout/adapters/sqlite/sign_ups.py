@@ -6,23 +6,16 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from mailout.adapters.sqlite import forgotten
 from mailout.adapters.sqlite.claiming import complained
 from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.leaving import hashed, keep_feedback, release_forgotten
 from mailout.adapters.sqlite.single_mails import accept
 from mailout.base.ids import uuid_of
 from mailout.insight.alerts.port import SIGN_UP_BRAKE
 from mailout.insight.metrics.port import Counter
 from mailout.outbox.delivery.single_mails import Verdict
 from mailout.outbox.delivery.states import State
-from mailout.readers.port import (
-    DAY_SECONDS,
-    LIMITS,
-    Asked,
-    Confirmation,
-    Confirmed,
-    SignUp,
-)
+from mailout.readers.port import DAY_SECONDS, LIMITS, Asked, Confirmation, Confirmed, SignUp
 
 _COUNT = "SELECT count(*) FROM sign_up_marks WHERE at > :since"
 _COUNTED = {
@@ -48,8 +41,8 @@ class SqliteSignUps:
             now = self.db.clock.now()
             mark = {
                 "at": now,
-                "network": forgotten.hashed(tx, f"sign-up network {asked.network}"),
-                "address": forgotten.hashed(tx, f"sign-up address {asked.mail.email}"),
+                "network": hashed(tx, f"sign-up network {asked.network}"),
+                "address": hashed(tx, f"sign-up address {asked.mail.email}"),
             }
             _trim(tx, now)
             verdict = _spent(tx, mark, now) or Asked.SENT
@@ -79,7 +72,7 @@ class SqliteSignUps:
             new = sorted(set(confirmation.lists) - {row["list_key"] for row in done})
             if not new:
                 return _as_it_stands(tx, email, confirmation.lists)
-            forgotten.release(tx, [email])
+            release_forgotten(tx, [email])
             row = tx.execute("SELECT status FROM subscribers WHERE email_norm = ?", (email,)).fetchone()
             was_active = row is not None and row["status"] == "active"
             if row is None:
@@ -120,7 +113,7 @@ class SqliteSignUps:
                 (before, State.SENT_ATTEMPT, most),
             ).fetchall()
             for row in rows:
-                forgotten.keep_feedback(tx, row["email"], "spamreport", "bounce")
+                keep_feedback(tx, row["email"], "spamreport", "bounce")
             for statement in (
                 "DELETE FROM delivery_events WHERE message_id = :id",
                 "DELETE FROM error_records WHERE email = :email AND mailout IS NULL",

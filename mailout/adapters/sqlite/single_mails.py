@@ -58,16 +58,6 @@ def all_but_ours(tx: sqlite3.Connection) -> list[str]:
     return [company for (company,) in rows]
 
 
-def holds_ours(tx: sqlite3.Connection, session: str) -> bool:
-    """Whether a mail of our own waits in its hands for its slot: a pause must not take it back."""
-    row = tx.execute(
-        "SELECT 1 FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
-        " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' AND company_id = ?",
-        (session, OURS),
-    ).fetchone()
-    return row is not None
-
-
 def had_turn(tx: sqlite3.Connection, companies: Iterable[str], now: float) -> None:
     tx.executemany(
         "INSERT INTO single_turns VALUES (?, ?) ON CONFLICT DO UPDATE SET last_at = excluded.last_at",

@@ -16,19 +16,13 @@ from mailout.adapters.sqlite.capacity import (
     write_pace,
 )
 from mailout.adapters.sqlite.claiming import begin, claimed, full_companies, next_due
-from mailout.adapters.sqlite.ledger import Charges
-from mailout.adapters.sqlite.single_mails import all_but_ours, due_in_turn, had_turn, holds_ours, is_served
-from mailout.adapters.sqlite.transitions import Transitions
+from mailout.adapters.sqlite.single_mails import all_but_ours, due_in_turn, had_turn, is_served
+from mailout.adapters.sqlite.transitions import Charges, Transitions
 from mailout.base.ids import uuid_of
 from mailout.outbox.delivery.pacing import reserve
 from mailout.outbox.delivery.port import REHEARSING
-from mailout.outbox.delivery.protocol import (
-    Attempt,
-    Halt,
-    Ledger,
-    Step,
-    StepReply,
-)
+from mailout.outbox.delivery.protocol import Attempt, Halt, Ledger, Step, StepReply
+from mailout.outbox.delivery.single_mails import OURS
 from mailout.outbox.delivery.states import DOUBTFUL, State
 
 MOVED = "seq, id, epoch, state, campaign_id, attempt_at"
@@ -58,14 +52,15 @@ def take_step(tx: sqlite3.Connection, now: float, step: Step) -> StepReply:
         return StepReply(now=now, fenced=True, missing=missing)
 
     mailout_id: str | None = session["campaign_id"]
-    mailout = _mailout_row(tx, mailout_id)
-    recovered = _begun(tx, step.session) if step.recover else ()
-    if step.close:
-        _leave_nothing(tx, move, step.session)
+    mailout = tx.execute("SELECT * FROM campaign_queue WHERE id = ?", (mailout_id,)).fetchone()
+    recovered = [_attempt(row) for row in _in_flight(tx, step.session)] if step.recover else ()
+    if step.close:  # a closing session leaves no attempt in the air: what it does not speak of is unknown
+        for row in _in_flight(tx, step.session):
+            move.unknown(row, "its sender ended without an answer")
     halt = _halt(tx, mailout, bool(session["stop_requested"]))
     paused = halt is Halt.ALL_PAUSED and mailout_id is None  # only mails of our own leave
-    if paused and holds_ours(tx, step.session):
-        halt = None
+    if paused and any(row["company_id"] == OURS for row in _in_flight(tx, step.session)):
+        halt = None  # a mail of our own waits in its hands for its slot: a pause must not take it back
     if (halt is not None and not paused) or step.want <= 0 or step.close:
         if step.pace.throttled:
             slow_down(tx, step.pace, now)
@@ -167,33 +162,13 @@ def _attempt(row: sqlite3.Row) -> Attempt:
     return Attempt(row["id"], row["epoch"])
 
 
-def _mailout_row(tx: sqlite3.Connection, mailout_id: str | None) -> sqlite3.Row | None:
-    if mailout_id is None:
-        return None
-    row: sqlite3.Row | None = tx.execute(
-        "SELECT * FROM campaign_queue WHERE id = ?", (mailout_id,)
-    ).fetchone()
-    return row
-
-
-def _begun(tx: sqlite3.Connection, session: str) -> Sequence[Attempt]:
-    rows = tx.execute(
-        "SELECT id, epoch FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
+def _in_flight(tx: sqlite3.Connection, session: str) -> Sequence[sqlite3.Row]:
+    """What a session has begun and not told the end of."""
+    return tx.execute(
+        "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
         " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' ORDER BY seq",
         (session,),
-    )
-    return [Attempt(row["id"], row["epoch"]) for row in rows]
-
-
-def _leave_nothing(tx: sqlite3.Connection, move: Transitions, session: str) -> None:
-    """A closing session leaves no attempt in the air: what it does not speak of is unknown."""
-    rows = tx.execute(
-        "SELECT * FROM email_outbox INDEXED BY email_outbox_doubt WHERE session_id = ?"
-        " AND state IN ('SENT_ATTEMPT', 'UNKNOWN') AND state = 'SENT_ATTEMPT' ORDER BY id",
-        (session,),
     ).fetchall()
-    for row in rows:
-        move.unknown(row, "its sender ended without an answer")
 
 
 def _halt(tx: sqlite3.Connection, mailout: sqlite3.Row | None, stop: bool) -> Halt | None:

@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailout.adapters.sqlite.ledger import Charges, LedgerChanges
 from mailout.base.errors import TransitionRefused
-from mailout.outbox.delivery.protocol import Attempt, Result
-from mailout.outbox.delivery.states import State, allowed
+from mailout.outbox.delivery.outbox_rows import minute_key
+from mailout.outbox.delivery.protocol import REHEARSED, Attempt, Result
+from mailout.outbox.delivery.states import COLUMN_OF, Column, State, allowed
+
+Charges = Counter[tuple[str, str, str]]
+"""By scope, kind and key: how many attempts were charged, or (below none) given back."""
 
 _ADD_ENTRY = "history = json_insert(coalesce(history, '[]'), '$[#]', json(:entry))"
 _REPLACE_ENTRY = "history = json_set(history, '$[#-1]', json(:entry))"
@@ -24,7 +27,8 @@ class Transitions:
     def __init__(self, tx: sqlite3.Connection, now: float) -> None:
         self.tx = tx
         self.now = now
-        self._ledger_changes = LedgerChanges(tx)
+        self._ledger: Counter[tuple[str, Column]] = Counter()
+        self.charges: Charges = Counter()  # so far, in this transaction
 
     # ── one way of moving each ──
 
@@ -36,9 +40,9 @@ class Transitions:
             " WHERE seq IN (SELECT value FROM json_each(?))",
             (session, self.now, hour, day, json.dumps([row["seq"] for row in rows])),
         )
-        self._ledger_changes.count(rows, State.SENT_ATTEMPT)
+        self._count(rows, State.SENT_ATTEMPT)
         for company, n in Counter(row["company_id"] for row in rows).items():
-            self._ledger_changes.charge(company, self.now, hour, day, n)
+            self._charge(company, self.now, hour, day, n)
 
     def suppress(self, rows: Sequence[sqlite3.Row], why: str) -> None:
         self.tx.execute(
@@ -46,7 +50,7 @@ class Transitions:
             " WHERE seq IN (SELECT value FROM json_each(?))",
             (why, json.dumps([row["seq"] for row in rows])),
         )
-        self._ledger_changes.count(rows, State.SUPPRESSED)
+        self._count(rows, State.SUPPRESSED)
 
     def refuse(self, row: sqlite3.Row, code: str, message: str) -> None:
         """PENDING → VALIDATION_FAILED: received, which counts as an attempt, and never called."""
@@ -78,7 +82,7 @@ class Transitions:
             " FROM json_each(:accepted) AS a WHERE seq = a.value ->> 0",
             {"accepted": json.dumps(accepted)},
         )
-        self._ledger_changes.count(rows, State.SENT)
+        self._count(rows, State.SENT)
 
     def result(self, row: sqlite3.Row, result: Result) -> None:
         """SENT_ATTEMPT, UNKNOWN → what the attempt's own sender says of it, unless it is SENT."""
@@ -241,7 +245,7 @@ class Transitions:
             f"UPDATE email_outbox SET {', '.join(assignments)} WHERE seq = :seq",  # noqa: S608
             {**columns, "seq": row["seq"]},
         )
-        self._ledger_changes.count([row], state)
+        self._count([row], state)
 
     def _entry(self, row: sqlite3.Row, columns: Mapping[str, Any]) -> dict[str, Any]:
         """What every line of the history holds. The first one of an epoch also tells when it began."""
@@ -254,22 +258,59 @@ class Transitions:
         }
 
     def _uncharge(self, row: sqlite3.Row) -> None:
-        self._ledger_changes.charge(
-            row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1
-        )
+        self._charge(row["company_id"], row["attempt_at"], row["charged_hour"], row["charged_day"], -1)
         self.tx.execute(
             "UPDATE email_outbox SET charged_hour = NULL, charged_day = NULL WHERE seq = ?", (row["seq"],)
         )
 
-    @property
-    def charges(self) -> Charges:
-        """What this transaction has charged so far, or given back."""
-        return self._ledger_changes.charges
+    # ── ledgers and counters ──
+
+    def _count(self, rows: Sequence[sqlite3.Row], after: State) -> None:
+        moves = Counter((row["campaign_id"], row["state"]) for row in rows)
+        for (mailout_id, before), n in moves.items():
+            if mailout_id is not None:
+                self._ledger[mailout_id, COLUMN_OF[State(before)]] -= n
+                self._ledger[mailout_id, COLUMN_OF[after]] += n
+
+    def _charge(self, company: str, at: float, hour: str | None, day: str | None, n: int) -> None:
+        """`n` messages of a company, begun at that time; fewer than none: given back."""
+        self.charges[_minute_scope(hour), "minute", minute_key(at)] += n
+        for kind, key in (("hour", hour), ("day", day)):
+            if key is not None:
+                self.charges["all", kind, key] += n
+                self.charges[company, kind, key] += n
 
     def write(self) -> None:
-        """Ledgers and counters, for all that was moved."""
-        for mailout_id in self._ledger_changes.write():
+        """Ledgers and counters, in key order, for all that was moved."""
+        self.tx.executemany(
+            "INSERT INTO usage VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (scope, kind, key) DO UPDATE SET n = n + excluded.n",
+            [(*key, n) for key, n in sorted(self.charges.items()) if n],
+        )
+        moved = sorted({mailout_id for mailout_id, _ in self._ledger})
+        for mailout_id in moved:
+            self._write_ledger(mailout_id)
+        self._ledger.clear()
+        self.charges.clear()
+        for mailout_id in moved:
             self._sweep_cancelled(mailout_id)
+
+    def _write_ledger(self, mailout_id: str) -> None:
+        """A completed mailout follows its ledger back into the queue."""
+        delta = {column.value: self._ledger[mailout_id, column] for column in Column}
+        self.tx.execute(
+            "UPDATE campaign_queue SET pending = pending + :pending, in_flight = in_flight + :in_flight,"
+            " sent = sent + :sent, failed = failed + :failed, suppressed = suppressed + :suppressed,"
+            " unknown = unknown + :unknown,"
+            " status = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "               THEN 'PENDING' ELSE status END,"
+            " completed_at = CASE WHEN status = 'COMPLETED' AND pending + :pending > 0"
+            "                     THEN NULL ELSE completed_at END,"
+            " outcome = CASE WHEN outcome IS NULL OR pending + :pending > 0 THEN NULL"
+            "                WHEN failed + :failed + unknown + :unknown = 0 THEN 'sent' ELSE 'failed' END"
+            " WHERE id = :id",
+            {**delta, "id": mailout_id},
+        )
 
     def _sweep_cancelled(self, mailout_id: str) -> None:
         """What came back to a cancelled mailout waits for nothing."""
@@ -296,3 +337,8 @@ def _error_of(result: Result) -> dict[str, Any]:
         "error_message": result.message,
         "original_code": result.original_code,
     }
+
+
+def _minute_scope(hour: str | None) -> str:
+    """What a rehearsal begins takes nothing from the provider's quota."""
+    return "rehearsal" if hour is not None and hour.endswith(REHEARSED) else "all"

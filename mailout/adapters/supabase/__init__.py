@@ -5,41 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mailout.adapters.supabase import codec
-from mailout.adapters.supabase.archive import SupabaseArchives
-from mailout.adapters.supabase.articles import SupabaseArticles
+from mailout.adapters.supabase.acts import pass_on
 from mailout.adapters.supabase.client import SupabaseRpc
-from mailout.adapters.supabase.feedback import SupabaseFeedback
 from mailout.adapters.supabase.outbox import SupabaseOutbox
-from mailout.adapters.supabase.queue import SupabaseQueue
 from mailout.adapters.supabase.records import SupabaseRecords
 from mailout.adapters.supabase.rpc import Rpc, check_version
-from mailout.adapters.supabase.segments import SupabaseSegments
 from mailout.adapters.supabase.select import SupabaseReads
-from mailout.adapters.supabase.sign_ups import SupabaseSignUps
 from mailout.adapters.supabase.single_mails import SupabaseSingleMails
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.insight.doctor.checks import Check
+from mailout.store import Store
 
 
+@pass_on
 class SupabaseStore(
     SupabaseReads,
     SupabaseOutbox,
-    SupabaseQueue,
     SupabaseSubscribers,
-    SupabaseSegments,
     SupabaseRecords,
-    SupabaseFeedback,
-    SupabaseArchives,
-    SupabaseArticles,
     SupabaseSingleMails,
-    SupabaseSignUps,
+    Store,
 ):
-    """Fulfils `mailout.store.Store`. Its time is the database's."""
+    """Its time is the database's. Acts that the other classes do not write out are passed on as they are."""
 
     name = "supabase"
 
     def __init__(self, rpc: Rpc) -> None:
         self.rpc = rpc
+
+    @classmethod
+    def over(cls, rpc: Rpc) -> SupabaseStore:
+        return cls(rpc)
 
     @classmethod
     def connect(cls, url: str, key: str) -> SupabaseStore:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
 from mailout.outbox.queue.mailout import Mailout
 
@@ -14,7 +15,7 @@ from mailout.outbox.queue.mailout import Mailout
 def row(values: Mapping[str, Any]) -> dict[str, Any]:
     """A table's row. What is a moment is told by its name, as in the tables."""
     return {
-        name: seconds(value) if value is not None and _is_moment(name) else value
+        name: seconds(value) if isinstance(value, str) and _is_moment(name) else value
         for name, value in values.items()
     }
 
@@ -30,6 +31,10 @@ def seconds(value: str) -> float:
 
 def mailout(values: Mapping[str, Any]) -> Mailout:
     return Mailout.of(row(values))
+
+
+def content(made: Content) -> dict[str, str]:
+    return {"hash": made.hash, "subject": made.subject, "html": made.html, "plain": made.text}
 
 
 def step_params(step: Step) -> dict[str, Any]:

@@ -20,21 +20,6 @@ class Rpc(Protocol):
     def close(self) -> None: ...
 
 
-def by_pages(
-    rpc: Rpc, name: str, params: Mapping[str, Any], *, after: Any, limit: int, page: int, key: int | str
-) -> list[Any]:
-    """Rows after one that is known, in their order, at most `page` in one answer."""
-    found: list[Any] = []
-    while len(found) < limit:
-        most = min(page, limit - len(found))
-        rows = rpc(name, {**params, "after": after, "most": most})
-        found.extend(rows)
-        if len(rows) < most:
-            break
-        after = rows[-1][key]
-    return found
-
-
 OUR_CODES: Mapping[str, type[StoreError]] = {
     "PT409": TransitionRefused,
     "PT404": NotFound,

@@ -1,31 +1,22 @@
-"""Subscribers and their lists on Supabase."""
+"""Subscribers on Supabase: imports in parts, and what SQL cannot work out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.addresses import Dropped, normalise
-from mailout.base.errors import NotFound
-from mailout.letters.audience.list_rows import List
-from mailout.letters.audience.port import (
-    Choice,
-    ImportCounts,
-    ImportRecord,
-    Lacking,
-    SubscriberRow,
-    Undone,
-    stronger,
-)
-from mailout.letters.audience.segment_tree import Tree
+from mailout.kinds.articles.port import Member
+from mailout.letters.audience.port import ImportCounts, SubscriberRow, stronger
+from mailout.letters.audience.segment_tree import Segment, Tree
 
 _PART = 5_000
 
 
 class SupabaseSubscribers:
-    """Fulfils `Subscribers`."""
+    """For `Subscribers` and `Articles`."""
 
     rpc: Rpc
 
@@ -42,39 +33,6 @@ class SupabaseSubscribers:
                 totals[name] += count
         return ImportCounts(**totals)
 
-    def begin_import(self, record: ImportRecord) -> None:
-        given = {name: getattr(record, name) for name in ("id", "by", "file", "decisions", "counts")}
-        self.rpc("mailout_begin_import", {"given": given})
-
-    def undo_import(self, id: str) -> Undone:
-        done = self.rpc("mailout_undo_import", {"id": id})
-        if done is None:
-            raise NotFound(
-                f"There is no import {id}.", remedy="`mailout subscribers undo-import` lists them."
-            )
-        return Undone(**done)
-
-    def edit_subscriber(self, email_norm: str, attributes: Mapping[str, object]) -> bool:
-        params = {"address": email_norm, "attributes": dict(attributes)}
-        return bool(self.rpc("mailout_edit_subscriber", params))
-
-    def audience_size(
-        self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
-    ) -> int:
-        params = {"list_key": list_key, "segment": segment, "snoozed": snoozed}
-        return int(self.rpc("mailout_audience_size", params))
-
-    def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
-        params = {"attribute": attribute, "list_key": list_key, "segment": segment}
-        found = self.rpc("mailout_lacking", params)
-        return Lacking(attribute, int(found["people"]), tuple(found["examples"]))
-
-    def choose(self, email_norm: str, choice: Choice) -> bool:
-        return bool(self.rpc("mailout_choose", {"address": email_norm, "choice": asdict(choice)}))
-
-    def save_list(self, one: List) -> None:
-        self.rpc("mailout_save_list", {"given": asdict(one)})
-
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""
         done, after = 0, ""
@@ -83,6 +41,31 @@ class SupabaseSubscribers:
             done += self.rpc("mailout_normalise_addresses", {"addresses": addresses})
             after = page[-1]["id"]
         return done
+
+    def save_segment(self, segment: Segment) -> None:
+        given = {name: getattr(segment, name) for name in ("name", "filter", "tree", "hash")}
+        self.rpc("mailout_save_segment", {"given": given})
+
+    def members(
+        self,
+        *,
+        after: str = "",
+        limit: int,
+        list_key: str,
+        segment: Tree | None = None,
+        existed_at: float | None = None,
+        snoozed: bool = False,
+    ) -> Sequence[Member]:
+        params = {"list_key": list_key, "segment": segment, "existed_at": existed_at, "snoozed": snoozed}
+        found: list[Member] = []
+        while len(found) < limit:
+            most = min(_PART, limit - len(found))
+            rows = self.rpc("mailout_members", {**params, "after": after, "most": most})
+            found += [Member(*row) for row in rows]
+            if len(rows) < most:
+                break
+            after = found[-1].email
+        return found
 
 
 def _normalised(written: str) -> str | None:

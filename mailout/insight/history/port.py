@@ -104,6 +104,6 @@ class Noticed(Reads, Protocol):
         """How many more there were, by (path, why); the latest `REFUSALS_KEPT` kinds stay."""
         ...
 
-    def keep_run(self, mailout_id: str, run_id: str) -> None:
+    def keep_run(self, id: str, run_id: str) -> None:
         """Which of Prefect's flow runs sends it; the last one is kept."""
         ...

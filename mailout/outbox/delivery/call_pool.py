@@ -1,4 +1,4 @@
-"""Where calls run: in threads, or (for tests on a virtual clock) in the caller itself."""
+"""Where calls run: in the sender itself (for tests on a virtual clock), or in threads."""
 
 from __future__ import annotations
 
@@ -97,53 +97,85 @@ class Waiting:
         return rows
 
 
-class CallPool(Protocol):
-    """Calls in order, as many at a time as are allowed."""
-
-    def offer(self, groups: Sequence[Group]) -> None: ...
-    def held(self) -> int:
-        """Messages handed in that have a slot and are not yet begun."""
-        ...
-
-    def wait(self, low: int, timeout: float) -> None:
-        """Until at most `low` messages are held, or the time is up."""
-        ...
-
-    def look(self) -> None:
-        """The sender looks at the results now: a call that ends from here on is news."""
-        ...
-
-    def wait_for_news(self, timeout: float) -> None:
-        """Until a call has ended since the sender last looked, or the time is up."""
-        ...
-
-    def take_back(self) -> Sequence[Claimed]:
-        """What has not begun; it will not begin any more."""
-        ...
-
-    def take_slotless(self) -> Sequence[Claimed]:
-        """What has not begun and lost its slot."""
-        ...
-
-    def join(self, timeout: float) -> bool:
-        """Until no call is running; False when the time is up first."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class ThreadCallPool:
-    """Real threads, as many as were needed so far. One at a time waits for a slot: groups start in order."""
+class CallPool:
+    """Calls in order, each in the sender's own thread while it waits: on a virtual clock, a run is exact."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._turn = threading.Lock()
         self._waiting = Waiting()
+        self._lock = threading.Lock()
+
+    def offer(self, groups: Sequence[Group]) -> None:
+        with self._lock:
+            self._waiting.add(groups)
+
+    def held(self) -> int:
+        """Messages handed in that have a slot and are not yet begun."""
+        with self._lock:
+            return self._waiting.held()
+
+    def wait(self, low: int, timeout: float) -> None:
+        """Until at most `low` messages are held, or the time is up."""
+        while self._waiting and self.held() > low:
+            self._run_next()
+
+    def look(self) -> None:
+        """The sender looks at the results now: a call that ends from here on is news."""
+
+    def wait_for_news(self, timeout: float) -> None:
+        """Until a call has ended since the sender last looked, or the time is up."""
+        if self._waiting:
+            self._run_next()
+
+    def take_back(self) -> Sequence[Claimed]:
+        """What has not begun; it will not begin any more."""
+        with self._lock:
+            return self._waiting.take_back()
+
+    def take_slotless(self) -> Sequence[Claimed]:
+        """What has not begun and lost its slot."""
+        with self._lock:
+            return self._waiting.take_slotless()
+
+    def join(self, timeout: float) -> bool:
+        """Until no call is running; False when the time is up first."""
+        self.wait(0, timeout)
+        return True
+
+    def close(self) -> None:
+        """No call begins any more."""
+
+    def _run_next(self) -> None:
+        if call := self._prepare(self._waiting.next()):
+            call()
+
+    def _prepare(self, group: Group) -> Callable[[], None] | None:
+        """The call to make, at the first slot that is not lost."""
+        prepared = self._work.prepare(group.rows)
+        has_slot, start = True, group.start
+        while prepared is not None and has_slot:
+            call = self._work.wait_for_slot(prepared, start)
+            if call is not None:
+                return call
+            with self._lock:
+                has_slot, start = self._waiting.next_start(prepared.rows)
+                self._tell_sender()
+        return None
+
+    def _tell_sender(self) -> None:
+        """With the lock held: something has happened that it may wait for."""
+
+
+class ThreadCallPool(CallPool):
+    """Real threads, as many as were needed so far. One at a time waits for a slot: groups start in order."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(work)
+        self._turn = threading.Lock()
         self._busy = 0
         self._ended = 0
         self._seen = 0  # of them
         self._closed = False
-        self._lock = threading.Lock()
         self._offered = threading.Condition(self._lock)  # what the threads wait for
         self._awaited: Callable[[], bool] | None = None  # what the sender waits for: not woken up for less
         self._happened = threading.Condition(self._lock)
@@ -189,31 +221,13 @@ class ThreadCallPool:
         return self._closed or (bool(self._waiting) and self._busy < self._work.calls_allowed())
 
     def _tell_sender(self) -> None:
-        """With the lock held. What it waits for may also be that a slot was lost."""
         if self._awaited is not None and self._awaited():
             self._happened.notify()
-
-    def _prepare(self, group: Group) -> Callable[[], None] | None:
-        """The call to make, at the first slot that is not lost."""
-        prepared = self._work.prepare(group.rows)
-        has_slot, start = True, group.start
-        while prepared is not None and has_slot:
-            call = self._work.wait_for_slot(prepared, start)
-            if call is not None:
-                return call
-            with self._lock:
-                has_slot, start = self._waiting.next_start(prepared.rows)
-                self._tell_sender()
-        return None
 
     def offer(self, groups: Sequence[Group]) -> None:
         with self._lock:
             self._waiting.add(groups)
             self._offered.notify()  # one: the others wait for their turn
-
-    def held(self) -> int:
-        with self._lock:
-            return self._waiting.held()
 
     def wait(self, low: int, timeout: float) -> None:
         self._wait_for(lambda: self._waiting.held() <= low, timeout)
@@ -237,14 +251,6 @@ class ThreadCallPool:
             self._awaited = None
         return met
 
-    def take_back(self) -> Sequence[Claimed]:
-        with self._lock:
-            return self._waiting.take_back()
-
-    def take_slotless(self) -> Sequence[Claimed]:
-        with self._lock:
-            return self._waiting.take_slotless()
-
     def join(self, timeout: float) -> bool:
         return self._wait(lambda: self._busy == 0 and not self._waiting, timeout)
 
@@ -254,52 +260,3 @@ class ThreadCallPool:
             self._offered.notify_all()
         for thread in self._threads:
             thread.join(timeout=1.0)
-
-
-class InlineCallPool:
-    """A call runs when the sender waits: with a virtual clock, the whole run is exact."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._waiting = Waiting()
-
-    def offer(self, groups: Sequence[Group]) -> None:
-        self._waiting.add(groups)
-
-    def held(self) -> int:
-        return self._waiting.held()
-
-    def wait(self, low: int, timeout: float) -> None:
-        while self._waiting and self.held() > low:
-            self._run_next()
-
-    def look(self) -> None:
-        return None  # nothing ends unseen in the sender's own thread
-
-    def wait_for_news(self, timeout: float) -> None:
-        if self._waiting:
-            self._run_next()
-
-    def _run_next(self) -> None:
-        group = self._waiting.next()
-        prepared = self._work.prepare(group.rows)
-        has_slot, start = True, group.start
-        while prepared is not None and has_slot:
-            call = self._work.wait_for_slot(prepared, start)
-            if call is not None:
-                return call()
-            has_slot, start = self._waiting.next_start(prepared.rows)
-        return None
-
-    def take_back(self) -> Sequence[Claimed]:
-        return self._waiting.take_back()
-
-    def take_slotless(self) -> Sequence[Claimed]:
-        return self._waiting.take_slotless()
-
-    def join(self, timeout: float) -> bool:
-        self.wait(0, timeout)
-        return True
-
-    def close(self) -> None:
-        return None

@@ -11,20 +11,11 @@ from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
-from mailout.outbox.delivery.options import CallTime
-from mailout.outbox.delivery.pacing import tolerated_lateness
+from mailout.outbox.delivery.options import CallTime, SenderOptions
+from mailout.outbox.delivery.pacing import Start, Starts, tolerated_lateness
 from mailout.outbox.delivery.port import Journal, Mail, Transport
-from mailout.outbox.delivery.protocol import (
-    Attempt,
-    Claimed,
-    Outcome,
-    OutcomeKind,
-    Result,
-    RetryPlan,
-    Timing,
-)
+from mailout.outbox.delivery.protocol import Attempt, Claimed, Outcome, OutcomeKind, Result
 from mailout.outbox.delivery.retry import decide
-from mailout.outbox.delivery.starts import Start, Starts
 from mailout.outbox.delivery.throttling import Throttling
 
 JOURNAL_AHEAD_SECONDS = 0.001
@@ -45,23 +36,19 @@ class Caller:
         transport: Transport,
         compose: Callable[[Claimed], Mail],
         clock: Clock,
-        rate: float,
-        timing: Timing,
-        retry: RetryPlan,
+        options: SenderOptions,
         throttling: Throttling,
-        in_flight: CallsInFlight,
-        circuit_failures: int = 0,
+        group_size: int,
     ) -> None:
         self._transport = transport
         self._compose = compose
         self._clock = clock
-        self._timing = timing
-        self._retry = retry
-        self._circuit_failures = circuit_failures
+        self._options = options
         self.throttling = throttling
-        self.in_flight = in_flight
-        self._starts = Starts(rate)
-        self.tolerance = tolerated_lateness(rate)
+        concurrency = 1 if options.inline else options.concurrency
+        self.in_flight = CallsInFlight(concurrency, options.rate, group_size)
+        self._starts = Starts(options.rate)
+        self.tolerance = tolerated_lateness(options.rate)
         self._lock = threading.Lock()
         self._results: list[tuple[float, Result]] = []  # and when they were known
         self._withdrawn: list[Attempt] = []
@@ -93,7 +80,7 @@ class Caller:
 
     @property
     def circuit_open(self) -> bool:
-        return self.failures_in_a_row >= self._circuit_failures > 0
+        return self.failures_in_a_row >= self._options.circuit_failures > 0
 
     # ── for the sender ──
 
@@ -133,7 +120,8 @@ class Caller:
                 self._clock.sleep(earliest - JOURNAL_AHEAD_SECONDS - now)
                 now = self._clock.monotonic()
                 earliest = max(start, self._starts.earliest(size, now))
-        if self.must_end or earliest >= self.lease_until - self._timing.call_limit - self._timing.margin:
+        timing = self._options.timing
+        if self.must_end or earliest >= self.lease_until - timing.call_limit - timing.margin:
             return None
         begun = self._starts.add(size, earliest)
         return lambda: self._call(prepared, begun)
@@ -172,7 +160,7 @@ class Caller:
                     category="VALIDATION_ERROR",
                     message=f"no value for {error}" if isinstance(error, KeyError) else str(error),
                 )
-                self._ended([decide(outcome, row, self._retry, 0)])
+                self._ended([decide(outcome, row, self._options.retry, 0)])
         return mails, good
 
     def _keep(
@@ -217,11 +205,11 @@ class Caller:
 
     def _decided(self, row: Claimed, outcome: Outcome, took_ms: int) -> Result:
         if outcome.kind is not OutcomeKind.THROTTLED:
-            return decide(outcome, row, self._retry, took_ms)
+            return decide(outcome, row, self._options.retry, took_ms)
         id = row.attempt.id
-        spent = self.throttling.spends_an_attempt(id, must_end=self._retry.dead_letters)
+        spent = self.throttling.spends_an_attempt(id, must_end=self._options.retry.dead_letters)
         pause = None if spent else self.throttling.pause(id)
-        return decide(outcome, row, self._retry, took_ms, throttle_pause=pause)
+        return decide(outcome, row, self._options.retry, took_ms, throttle_pause=pause)
 
     def _ended(self, results: Sequence[Result]) -> None:
         now = self._clock.monotonic()

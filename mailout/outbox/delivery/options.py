@@ -83,14 +83,3 @@ class Observer(Protocol):
     """Told of every result once it is durable."""
 
     def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Observers:
-    """Several as one."""
-
-    observers: Sequence[Observer]
-
-    def recorded(self, results: Sequence[tuple[Claimed, Result]], ledger: Ledger | None) -> None:
-        for observer in self.observers:
-            observer.recorded(results, ledger)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, StoreUnavailable
-from mailout.outbox.delivery.batch_size import BatchSize, CallCapacity, batch_size
-from mailout.outbox.delivery.call_pool import CallPool
-from mailout.outbox.delivery.calls import Caller
-from mailout.outbox.delivery.options import CallTime, Ended, RunReport, SenderOptions
+from mailout.outbox.delivery.concurrency import BatchSize, CallCapacity, batch_size
+from mailout.outbox.delivery.options import CallTime, Ended, RunReport
 from mailout.outbox.delivery.protocol import Halt, StepReply
 from mailout.outbox.delivery.session import SLOT_HORIZON_SECONDS, SLOT_LEAD_SECONDS, Session
 from mailout.outbox.delivery.store_retry import pause, pause_after
@@ -28,17 +24,13 @@ class Run:
     """How much to ask for and when, what to wait for, and how it ends."""
 
     session: Session
-    caller: Caller
-    pool: CallPool
-    clock: Clock
-    options: SenderOptions
-    group_size: int
-    stop: threading.Event
     reap: Callable[[], object]  # gives up senders that have disappeared
     deadline: float | None
     until_idle: bool = False
 
     def __post_init__(self) -> None:
+        self.caller, self.pool, self.stop = self.session.caller, self.session.pool, self.session.stop
+        self.clock, self.options = self.session.clock, self.session.options
         self._asked = False  # for something, by the last step
         self._began = self.clock.monotonic()
 
@@ -236,7 +228,7 @@ class Run:
     def _batch_size(self) -> BatchSize:
         options, in_flight = self.options, self.caller.in_flight
         return batch_size(
-            CallCapacity(in_flight.allowed, self.group_size, in_flight.latency, self.caller.filled),
+            CallCapacity(in_flight.allowed, self.session.group_size, in_flight.latency, self.caller.filled),
             rate=options.rate,
             batch=options.batch_size,
             held=self.pool.held(),

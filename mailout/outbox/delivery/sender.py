@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from mailout.base.clock import Clock
-from mailout.outbox.delivery.call_pool import CallPool, InlineCallPool, ThreadCallPool
+from mailout.outbox.delivery.call_pool import CallPool, ThreadCallPool
 from mailout.outbox.delivery.calls import Caller
-from mailout.outbox.delivery.concurrency import CallsInFlight
 from mailout.outbox.delivery.options import Observer, RunReport, SenderOptions
 from mailout.outbox.delivery.pacing import bulk_size
 from mailout.outbox.delivery.port import Journals, Mail, Outbox, Transport
@@ -36,7 +35,7 @@ class Sender:
     journals: Journals
     clock: Clock
     options: SenderOptions
-    observer: Observer | None = None
+    observers: Sequence[Observer] = ()
     throttling: Throttling = field(default_factory=Throttling)
     _stop: threading.Event = field(default_factory=threading.Event, init=False)
 
@@ -55,43 +54,22 @@ class Sender:
         give_up = partial(reap, self.store, self.journals, options.timing.reap_grace)
         wait_for_store(lambda: give_up(check_closed=True), self.clock)
         group_size = self._group_size(mailout_id)
-        caller = Caller(
-            self.transport,
-            self.compose,
-            self.clock,
-            options.rate,
-            options.timing,
-            options.retry,
-            self.throttling,
-            CallsInFlight(1 if options.inline else options.concurrency, options.rate, group_size),
-            options.circuit_failures,
-        )
-        pool: CallPool = InlineCallPool(caller) if options.inline else ThreadCallPool(caller)
+        caller = Caller(self.transport, self.compose, self.clock, options, self.throttling, group_size)
+        pool = CallPool(caller) if options.inline else ThreadCallPool(caller)
         session = Session(
             store=self.store,
             transport=self.transport.name,
             journals=self.journals,
             clock=self.clock,
             options=options,
-            observer=self.observer,
+            observers=self.observers,
             stop=self._stop,
             caller=caller,
             pool=pool,
             group_size=group_size,
             mailout_id=mailout_id,
         )
-        run = Run(
-            session=session,
-            caller=caller,
-            pool=pool,
-            clock=self.clock,
-            options=options,
-            group_size=group_size,
-            stop=self._stop,
-            reap=give_up,
-            deadline=deadline,
-            until_idle=until_idle,
-        )
+        run = Run(session=session, reap=give_up, deadline=deadline, until_idle=until_idle)
         # A full collection would walk over everything loaded so far: 50 ms in which no call keeps its slot.
         gc.freeze()
         try:

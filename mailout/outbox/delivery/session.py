@@ -45,7 +45,7 @@ class Session:
     journals: Journals
     clock: Clock
     options: SenderOptions
-    observer: Observer | None
+    observers: Sequence[Observer]
     stop: threading.Event
     caller: Caller
     pool: CallPool
@@ -232,8 +232,8 @@ class Session:
         pairs = [(self._begun.pop(r.attempt), r) for r in results if r.attempt in self._begun]
         if reply.ledger is not None:
             self.ledger = reply.ledger
-        if self.observer is not None and (pairs or reply.ledger):
-            self.observer.recorded(pairs, reply.ledger)
+        for observer in self.observers if pairs or reply.ledger else ():
+            observer.recorded(pairs, reply.ledger)
 
     def _good(self, reply: StepReply, asked_at: float) -> None:
         """Learn from the answer: the lease, the clocks, and what the lost step had begun."""

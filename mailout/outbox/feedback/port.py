@@ -244,8 +244,8 @@ class Feedback(Reads, Protocol):
         """As somebody at the dashboard does it for a person; False: they are not subscribed."""
         ...
 
-    def undo_unsubscribe(self, email_norm: str, list_key: str | None) -> bool:
-        """Take back what was done so within `UNDO_SECONDS`. False: too late, or something else has ended it
+    def undo_unsubscribe(self, email_norm: str, list_key: str | None, within: float = UNDO_SECONDS) -> bool:
+        """Take back what was done so within so many seconds. False: too late, or something else has ended it
         (the person, a complaint, a bounce, a file)."""
         ...
 

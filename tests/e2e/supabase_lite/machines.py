@@ -25,7 +25,7 @@ class Machine(Home):
     database: str = ""
 
     def store(self) -> SupabaseStore:  # type: ignore[override]
-        return SupabaseStore(PostgresRpc(self.database))
+        return SupabaseStore.over(PostgresRpc(self.database))
 
     def freeze(self, process: Command) -> None:
         """At any moment: its transactions are the server's."""

@@ -7,7 +7,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mailout.adapters.ses.prepared import prepare
+from mailout.adapters.ses.letters import prepare
 from mailout.letters.content.model import Content, mark
 from tests.stubs.ses_mail import render
 

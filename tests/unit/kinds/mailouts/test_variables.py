@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from mailout.adapters.ses.prepared import prepare
+from mailout.adapters.ses.letters import prepare
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode, NotFound

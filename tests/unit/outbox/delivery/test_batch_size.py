@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.outbox.delivery.batch_size import LARGER_STEPS, TRIPS_SHARE, CallCapacity, batch_size
+from mailout.outbox.delivery.concurrency import LARGER_STEPS, TRIPS_SHARE, CallCapacity, batch_size
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.protocol import Step, StepReply
 from tests.unit.outbox.delivery.sending import MAILOUT, Scene, scene

@@ -10,7 +10,6 @@ import pytest
 from mailout.outbox.delivery.call_pool import (
     CallPool,
     Group,
-    InlineCallPool,
     PreparedCall,
     ThreadCallPool,
     Work,
@@ -91,7 +90,7 @@ def row(email: str) -> Claimed:
     return Claimed(Attempt(email, 1), 1, 1, email, "content", None, "default", None, {}, None)
 
 
-@pytest.mark.parametrize("kind", [InlineCallPool, ThreadCallPool])
+@pytest.mark.parametrize("kind", [CallPool, ThreadCallPool])
 def test_a_lost_slot_moves_everybody_to_the_next_one(kind: Callable[[Work], CallPool]) -> None:
     """In their order; who has no slot any more waits for the next ones, before those who come with them."""
     work = Busy(since=3.0)
