@@ -10,7 +10,6 @@ from prefect.states import Completed
 
 from flows.runs import mailout_flow
 from mailout.app.engine import Engine
-from mailout.kinds.notifications.port import NotificationCounts
 from tasks.single_mails import send_notifications
 
 STOP = threading.Event()
@@ -31,10 +30,4 @@ def dispatch_notifications(
         seconds: Go on for so long; 0: everything that is due now, once.
         in_place: A rehearsal (folder transport) marks the producer's own rows, instead of those of a copy.
     """
-    return Completed(message=said(send_notifications(db, seconds, in_place, STOP)))
-
-
-def said(counts: NotificationCounts) -> str:
-    counted = f"{counts.sent} sent, {counts.skipped} skipped, {counts.failed} failed"
-    more = [(counts.retried, "to be tried again"), (counts.waiting, "for later")]
-    return ", ".join([counted, *(f"{n} {what}" for n, what in more if n)]) + "."
+    return Completed(message=send_notifications(db, seconds, in_place, STOP).said())

@@ -93,7 +93,7 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             return _wrong_fields(_problems(error))
         try:
             known = await run_in_threadpool(articles.known, order)
-            id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
+            id = known.id if known else await run_in_threadpool(articles.id_if_anybody, order)
             if id is None:
                 return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
             new = known is None and await run_in_threadpool(_ask, store, order)
@@ -110,14 +110,6 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
     return routes
 
 
-def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
-    """The id it will have; None: it has nothing for anybody."""
-    slices = articles.live_slices(order.article_key)
-    if not articles.anybody(slices, articles.read_filter(order.audience_filter)):
-        return None
-    return articles.id_of(order, slices)
-
-
 def _ask(store: Store, order: ArticleOrder) -> bool:
     """Whether it is new. The first that asked for a batch has it, also while no flow has taken it up yet."""
     ours = Asked(order.to_ref(), RequestKind.ARTICLE)
@@ -127,7 +119,7 @@ def _ask(store: Store, order: ArticleOrder) -> bool:
             continue
         first = ArticleOrder.from_ref(asked.ref)
         if (first.campaign_tag, first.send_batch_id) == (order.campaign_tag, order.send_batch_id):
-            if not first.is_same_batch(order):
+            if (first.article_key, first.audience_filter) != (order.article_key, order.audience_filter):
                 store.answered(ours)
                 raise BatchUsed.for_other(first.article_key, first.audience_filter)
             break

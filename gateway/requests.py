@@ -34,7 +34,7 @@ from mailout.base.errors import (
     SourceUnavailable,
 )
 from mailout.base.settings import Settings
-from mailout.kinds.mailouts.readiness import already_sent
+from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.port import REHEARSING
@@ -176,7 +176,7 @@ def _refuse_if_sent(ref: str, store: QueueStore) -> None:
     """A real mailout is sent once; whoever asks again need not wait for the queue to say so."""
     mailout = mailout_or_none(store, ids.mailout_id(ref))
     if mailout is not None and mailout.status is Status.COMPLETED:
-        raise Refused(422, f"{AbortCode.MAILOUT_ALREADY_SENT}: {already_sent(mailout.subject)}")
+        raise Refused(422, f"{AbortCode.MAILOUT_ALREADY_SENT}: {AlreadySent(mailout.subject)}")
 
 
 def _look_for(page: str, lookup: PageLookup) -> bool:

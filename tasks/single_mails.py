@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from prefect import get_run_logger, task
@@ -61,13 +61,7 @@ def send_notifications(
         if seconds:
             counts = dispatch(open_worker, engine.clock, stop, seconds)
         else:
-            worker = open_worker()
-            try:
+            with closing(open_worker()) as worker:
                 counts = worker.run(stop)
-            finally:
-                worker.close()
-    get_run_logger().info(
-        "%d sent, %d skipped, %d failed, %d to be tried again, %d wait",
-        *(counts.sent, counts.skipped, counts.failed, counts.retried, counts.waiting),
-    )
+    get_run_logger().info(counts.said())
     return counts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import sys
@@ -29,7 +28,6 @@ from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.reporting.details import census_lines
-from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.kinds.articles.order import ArticleOrder
@@ -129,33 +127,15 @@ def _notify(engine: Engine) -> None:
                 db.executescript((EXAMPLES / file).read_text(encoding="utf-8"))
     say(f"A producer's queue, {near(path)}", style="bold")
     with closing(notification_wiring.notification_worker(engine, path, in_place=True)) as worker:
-        counts = worker.run()
-    say(
-        f"{count(counts.sent, 'notification')} sent, {counts.skipped} skipped, {counts.failed} failed,"
-        f" {counts.waiting} for later.\n"
-    )
-    for line in _notification_lines(path):
-        say(line)
+        say(f"{worker.run().said()}\n")
+    for row in reversed(notification_wiring.producer_queue(engine.settings, db=path).rows):
+        why = "not yet: it is snoozed" if row.status == "pending" else row.said
+        say(f"  {row.id:>3}  {row.status:<8} attempts {row.attempts}  {row.contact:<22} {why}")
     say()
     for mail in sorted((home / "outbox" / "single").glob("*.eml"))[:1]:
         _place("One of the mails, for any mail program", near(mail))
     say("To start over:")
     say(f"  {START_AGAIN.format('--notify --fresh')}")
-
-
-def _notification_lines(path: Path) -> list[str]:
-    with closing(sqlite3.connect(path)) as db:
-        rows = db.execute(
-            "SELECT n.notification_id, n.fanout_status, n.fanout_attempts, n.error, s.contact_value"
-            " FROM open_event_notifications n JOIN subscriptions s USING (subscription_id)"
-            " ORDER BY n.notification_id"
-        ).fetchall()
-    lines = []
-    for id, status, attempts, error, contact in rows:
-        known = json.loads(error or "{}")
-        why = known.get("message") or known.get("providerMessageId", "not yet: it is snoozed")[:24]
-        lines.append(f"  {id:>3}  {status:<8} attempts {attempts}  {contact:<22} {why}")
-    return lines
 
 
 def _not_sent_yet(engine: Engine, letter: str) -> str:

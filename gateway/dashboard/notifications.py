@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -14,11 +11,9 @@ from gateway.dashboard.views import go_to
 from mailout.base.errors import SourceUnavailable
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import NOTIFICATIONS_COUNTED
-from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
+from mailout.kinds.notifications.port import ProducerQueue
 
 NOTIFICATIONS_SHOWN = 50
-ENDED = ("sent", "skipped", "failed")
-"""What a row can be requeued from; a pending one is picked by itself."""
 NUMBER = re.compile(r"[0-9]{1,18}")
 
 
@@ -29,7 +24,14 @@ def router(desk: Desk) -> APIRouter:
     @routes.get("/notifications")
     def notifications(request: Request, status: str = "") -> Response:
         session = desk.visitor(request)
-        queue, why = _queue(desk, status)
+        queue: ProducerQueue | None = None
+        why = ""
+        if desk.settings.notify_db is not None:
+            try:
+                queue = desk.tools.producer_queue(status or None)
+            except SourceUnavailable as error:
+                why = str(error)
+        states = history_rows.notification_states(desk.store, rehearsal=rehearses)
         messages = (
             history_rows.latest_notifications(desk.store, rehearsal=rehearses, limit=NOTIFICATIONS_SHOWN)
             if session.is_admin
@@ -39,11 +41,11 @@ def router(desk: Desk) -> APIRouter:
             request,
             "notifications.html.j2",
             session,
-            states=_sorted(history_rows.notification_states(desk.store, rehearsal=rehearses)),
+            states=sorted(states.items(), key=lambda one: -one[1]),
             latest=NOTIFICATIONS_COUNTED,
             messages=messages,
             queue=queue,
-            rows=[_row(one) for one in queue.rows] if queue and session.is_admin else [],
+            rows=queue.rows if queue and session.is_admin else (),
             why=why,
             wanted=status if queue and status in queue.counts else "",
         )
@@ -65,40 +67,3 @@ def router(desk: Desk) -> APIRouter:
         )
 
     return routes
-
-
-def _queue(desk: Desk, status: str) -> tuple[ProducerQueue | None, str]:
-    """The producer's queue; or none, and why."""
-    if desk.settings.notify_db is None:
-        return None, ""
-    try:
-        return desk.tools.producer_queue(status or None), ""
-    except SourceUnavailable as error:
-        return None, str(error)
-
-
-def _sorted(states: Mapping[str, int]) -> Sequence[tuple[str, int]]:
-    return sorted(states.items(), key=lambda one: -one[1])
-
-
-def _row(row: QueuedNotification) -> Mapping[str, Any]:
-    return {
-        "id": row.id,
-        "status": row.status,
-        "attempts": row.attempts,
-        "tried": row.last_attempt_at or "",
-        "email": row.contact or "",
-        "said": _said(row.error),
-        "again": row.status in ENDED,
-    }
-
-
-def _said(error: str | None) -> str:
-    """The result that was written into the row: its message if there is one, else as it is written."""
-    try:
-        told = json.loads(error or "{}")
-    except ValueError:
-        told = error
-    if not isinstance(told, Mapping):
-        return str(told)[:300]
-    return str(told.get("message") or told.get("code") or "")[:300]

@@ -13,12 +13,8 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.kinds.mailouts.drafts import Draft
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
-from mailout.kinds.mailouts.reading import Reading, Rendered
 from mailout.letters.content.document import problem_line
-from mailout.letters.content.model import Content
-from mailout.letters.content.port import SourceMailout
 from mailout.letters.content.preflight import findings
-from mailout.letters.content.variables import as_written
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue.mailout import Mailout
 from mailout.store import Store
@@ -94,33 +90,13 @@ class Drafts:
     def _read(self, ref: str, now: float) -> Draft:
         source = self._intake.source_mailout(ref)
         reading = self._intake.reading(source)
-        stops = [str(error) for error in self._intake.refusals(source, reading)]
-        content: Content | None = None
-        found: list[str] = []
+        stops = [str(error) for error in self._intake.refusals(reading)]
+        whose = source.list_key, source.segment, source.from_name
         try:
-            document, content = self._rendered(source, reading)
-            found = [problem_line(one) for one in findings(document, content)]
-        except Abort as error:
-            stops = [*dict.fromkeys([*stops, str(error)])]
-        return Draft(
-            ref=source.ref,
-            subject=as_written(source.document.subject),
-            list_key=source.list_key,
-            segment=source.segment,
-            from_name=source.from_name,
-            reply_to=source.reply_to,
-            is_test=source.is_test,
-            content=content,
-            stops=stops,
-            findings=found,
-            read_at=now,
-        )
-
-    def _rendered(self, source: SourceMailout, reading: Reading) -> Rendered:
-        try:
-            return reading.render()
+            document, content = reading.rendered
         except Abort as error:
             try:  # a picture that readers could not find may still be shown here
-                return self._intake.draft(source)
+                document, content = self._intake.draft(source)
             except Abort:
-                raise error from None
+                return Draft(*whose, None, [*dict.fromkeys([*stops, str(error)])], (), now)
+        return Draft(*whose, content, stops, [problem_line(one) for one in findings(document, content)], now)

@@ -15,7 +15,7 @@ log = logging.getLogger("mailout.single_mails")
 
 ASK_FOR_NEXT_SECONDS = 30.0
 """So long before its end a run asks for the next one: a process takes a while to start."""
-HANDOVER_SECONDS = 90.0
+HANDOVER_WAIT_SECONDS = 90.0
 """How long the next one waits for the one before it to end."""
 HANDOVER_POLL_SECONDS = 1.0
 SLICE_SECONDS = 180.0
@@ -41,7 +41,7 @@ class SingleMailRun:
     def take_over(self) -> bool:
         """Whether it is this run's turn: nobody sends, or whoever did has ended meanwhile."""
         clock = self._sending.clock
-        until = clock.monotonic() + HANDOVER_SECONDS
+        until = clock.monotonic() + HANDOVER_WAIT_SECONDS
         while self._is_served():
             if clock.monotonic() >= until:
                 return False

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import Protocol
 
 from mailout.base.select import Reads
-from mailout.outbox.delivery.port import Message, SingleMessage
+from mailout.outbox.delivery.port import Message
 
 LISTED = "list:"
 """Before a list's name among the counts of people."""
@@ -71,13 +71,6 @@ class MailoutMessage(Message):
 
     subject: str
     is_test: bool
-
-
-class NotificationMessage(SingleMessage):
-    """A message of a notification."""
-
-    requeues: int
-    noted_at: float
 
 
 class History(Reads, Protocol):
