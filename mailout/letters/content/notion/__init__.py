@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from mailout.letters.content.document import Document, Problem, language_of, preheader_of
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, within_limits
-from mailout.letters.content.notion.nodes import Nodes, nodes_html, nodes_text
+from mailout.letters.content.notion.nodes import Nodes, Paragraph, nodes_html, nodes_text
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.notion.reading import Reader
 from mailout.letters.content.notion.styles import STYLES
-from mailout.letters.content.notion.text_nodes import Paragraph
 from mailout.letters.content.refs import page_id_of, page_url
 from mailout.letters.content.variables import literal_braces, marked
 
