@@ -25,7 +25,7 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import Language
-from mailout.letters.content.link_mail import link_mail
+from mailout.letters.content.layout import link_mail
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, SignedLink, SingleMail
 from mailout.outbox.feedback import feedback_rows

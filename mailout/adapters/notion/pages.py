@@ -40,19 +40,9 @@ class NotionPages(NotionSource):
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
         page = _sound(self.load_page(id))
-        return SourceMailout(
-            kind=Kind.NOTION,
-            ref=page.id,
-            document=render(self.load_blocks(id), about=page),
-            is_test=page.is_test,
-            list_key=page.list,
-            segment=page.segment,
-            public=page.public or None,  # an empty box is no wish: its list decides
-            from_name=page.from_name,
-            reply_to=page.reply_to,
-            already_sent=self._was_sent(page),
-            read_media=partial(download, clock=self._clock),
-        )
+        document = render(self.load_blocks(id), about=page)
+        read_media = partial(download, clock=self._clock)
+        return page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=self._was_sent(page))
 
     def ready_at(self, ref: str) -> float | None:
         answer = self.page(ref)

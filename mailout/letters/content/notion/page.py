@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from mailout.base.clock import timestamp_of
+from mailout.letters.content.front_matter import LetterOptions
 from mailout.letters.content.notion.blocks import as_mapping, mailable
 from mailout.letters.content.refs import page_id_of
 
@@ -65,27 +66,14 @@ PROPERTY_NAMES: Mapping[str, str] = {key: key for key in KINDS}
 """What the database calls them, unless `NOTION_PROP_*` says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotionPage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotionPage(LetterOptions):
     """A mailout as its page describes it. Moments are seconds since the epoch."""
 
     id: str
-    subject: str
-    status: str | None
-    is_test: bool
-    sent_at: float | None
-    send_at: float | None
-    list: str | None
-    segment: str | None = None
-    public: bool = False
-    preheader: str = ""
-    from_name: str | None = None
-    reply_to: str | None = None
-    language: str | None = None
-    headline: str | None = None  # None: the subject; empty: none
-    excerpt: str = ""
-    byline: str = ""
-    day: date | None = None
+    status: str | None = None
+    sent_at: float | None = None
+    send_at: float | None = None
 
 
 def page_of(
@@ -106,7 +94,7 @@ def page_of(
         send_at=_date(found["send_at"], zone),
         list=text_of(found["list"]).strip() or None,
         segment=_line(found["segment"]) or None,
-        public=found["public"].get("checkbox") is True,
+        public=found["public"].get("checkbox") is True or None,  # an empty box is no wish
         preheader=_line(found["preheader"]),
         from_name=_line(found["from_name"]) or None,
         reply_to=_line(found["reply_to"]) or None,
@@ -114,7 +102,7 @@ def page_of(
         headline=_headline(_line(found["headline"])),
         excerpt=_line(found["excerpt"]),
         byline=_line(found["byline"]),
-        day=_day(found["date"]),
+        date=_day(found["date"]),
     )
 
 
