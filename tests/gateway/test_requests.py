@@ -162,7 +162,7 @@ def test_a_page_that_is_not_there_is_refused_if_the_gateway_can_know(
         assert page == DASHED
         if trouble is not None:
             raise trouble
-        return NotionPage(DASHED, "Spring", "Ready", False, None, None, None)
+        return NotionPage(id=DASHED, subject="Spring", status="Ready")
 
     gateway = open_gateway(api_token=API_TOKEN, page_lookup=lookup)
     answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER)
@@ -181,7 +181,7 @@ def test_what_was_sent_is_refused_at_once_but_never_a_test_of_it(
     store.begin_freezing(ids.mailout_id(DASHED))
     store.freeze_recipients(ids.mailout_id(DASHED), [], None)
     store.complete(ids.mailout_id(DASHED))
-    page = NotionPage(DASHED, "Spring", "Ready", page_is_test, None, None, None)
+    page = NotionPage(id=DASHED, subject="Spring", status="Ready", is_test=page_is_test)
     gateway = open_gateway(api_token=API_TOKEN, page_lookup=lambda id: page, mailout_transport="ses")
     answer = gateway.post("/send-mailout", json={"page_id": PAGE, "test": asked}, headers=BEARER)
     assert answer.status_code == code
