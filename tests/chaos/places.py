@@ -65,6 +65,8 @@ class Place:
         self.producer: ProducerDatabase | None = None
         self.task: Callable[[Job], None] = send
         self.notion: Any = None
+        self.strangers: Any = None
+        self.readers: Any = None
         self.server_name = ""  # of a Postgres of its own
         self._started: list[BaseProcess] = []
         self.delivered = False  # an event says of each accepted mail that it was delivered
@@ -270,7 +272,7 @@ def _furnish(place: Place) -> None:
         place.producer = ProducerDatabase(job.home / "producer.db")
         place.producer.many(job.emails)
     with closing(place.store()) as store:
-        if job.mode in ("single mails", "notifications"):
+        if job.mode in ("single mails", "notifications", "sign-ups"):
             return  # its tables are there
         where = (US, OHIO, FRANKLIN) if job.mode == "articles" else ()
         store.import_subscribers([SubscriberRow(email, email, ocd_ids=where) for email in job.emails])

@@ -11,7 +11,7 @@ import pytest
 
 from mailout.app import wiring
 from mailout.app.engine import Engine
-from mailout.app.single_mail_run import HANDOVER_SECONDS, SingleMailRun, send_what_waits
+from mailout.app.single_mail_run import ASK_AHEAD_SECONDS, HANDOVER_SECONDS, SingleMailRun, send_what_waits
 from mailout.base.ids import transactional_id
 from mailout.base.settings import load_settings
 from mailout.letters.content.model import Content, mark
@@ -84,7 +84,8 @@ def test_it_sends_what_is_there_and_what_comes(engine: Engine, clock: Busy) -> N
     assert run.take_over()
     assert run.run(120.0)
     assert run.ended == {State.SENT: 2}
-    assert [round(moment - begun) for moment in asked] == [120 - HANDOVER_SECONDS]
+    assert [round(moment - begun) for moment in asked] == [120 - ASK_AHEAD_SECONDS]
+    assert ASK_AHEAD_SECONDS < HANDOVER_SECONDS, "the next one waits until this one has ended"
     row = outbox_rows.message(engine.store, came[0])
     assert row["attempt_at"] - row["created_at"] <= 0.5
     (first,) = [mail for mail in mails(engine) if mail["X-Order"]]
