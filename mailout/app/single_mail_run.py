@@ -13,7 +13,7 @@ from mailout.outbox.delivery.states import State
 
 log = logging.getLogger("mailout.single_mails")
 
-HANDOVER_SECONDS = 30.0
+ASK_AHEAD_SECONDS = 30.0
 """So long before its end a run asks for the next one: a process takes a while to start."""
 HANDOVER_SECONDS = 90.0
 """How long the next one waits for the one before it to end."""
@@ -55,7 +55,7 @@ class SingleMailRun:
         """Until its time is up; False: somebody has asked it to stop."""
         clock = self._sending.clock
         end = clock.monotonic() + seconds
-        for until, then in ((end - HANDOVER_SECONDS, self._ask_for_next), (end, None)):
+        for until, then in ((end - ASK_AHEAD_SECONDS, self._ask_for_next), (end, None)):
             while (remaining := until - clock.monotonic()) > 0:
                 report = self._sending.send_single_mails(min(remaining, SLICE_SECONDS), self)
                 if report.ended is Ended.STOPPED:
