@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +21,7 @@ import httpx
 
 from mailout.base.ids import welcome_id
 from mailout.letters.audience.list_rows import List
+from mailout.readers import sign_up_rows
 from tests.chaos.handed_in import Clients, Request
 from tests.chaos.jobs import attend, send_what_was_asked_for, serve
 from tests.chaos.judging import judge_messages
@@ -211,11 +212,18 @@ def _struck(place: Place, dose: int, *, victims: int) -> int:
             at_work[victim] = place.start(*jobs[victim])
             hits += 1
         wait_for(lambda: _is_over(place), every=0.05)
-    crowd.read_mail()
-    crowd.clients.end()
-    for process in at_work:
+        crowd.read_mail()
+        crowd.clients.end()
+        wait_for(lambda: not _owed(place) and place.all_called(), every=0.05)
+    for process in at_work:  # nobody is in the middle of anything
         kill(process)
     return hits
+
+
+def _owed(place: Place) -> int:
+    """Welcome letters that are not written yet."""
+    with closing(place.store()) as store:
+        return len(list(sign_up_rows.owed_welcomes(store, 0.0, rehearsal=False)))
 
 
 def _goes_on(place: Place, more: int) -> bool:
@@ -260,7 +268,7 @@ def judge_joined(place: Place, hits: int) -> Verdict:
     active = {row["email_norm"]: row["confirmed"] for row in place.rows(ACTIVE)}
     subscribed = {*active, *agreed, *known}
     chosen = {e: set(who.lists) for e, who in crowd.people.items()}
-    found = {
+    lost: dict[str, Collection[object]] = {
         "asked, and no confirmation": [e for e in crowd.people if not asked[e]],
         "confirmed, and not subscribed": [
             e
@@ -274,7 +282,7 @@ def judge_joined(place: Place, hits: int) -> Verdict:
             if welcome_id(key, e) not in rows
         ],
     }
-    wrong = {
+    wrong: dict[str, Collection[object]] = {
         "two confirmations": [e for e, n in asked.items() if n > 1],
         "more confirmations accepted than one": [e for (e, linked), n in mails.items() if linked and n > 1],
         "subscribed by nobody's post": subscribed - {*crowd.confirmed},
@@ -290,12 +298,12 @@ def judge_joined(place: Place, hits: int) -> Verdict:
             and id not in {welcome_id(key, row["email"]) for key in agreed[row["email"]]}
         ],
     }
-    for words, who in {**found, **wrong}.items():
+    for words, who in [*lost.items(), *wrong.items()]:
         if who:
             print(f"{words}: {who}")
     return judge_messages(place, hits) + Verdict(
-        lost=sum(map(len, found.values())),
-        misreported=sum(map(len, wrong.values())),
+        lost=sum(len(who) for who in lost.values()),
+        misreported=sum(len(who) for who in wrong.values()),
         unbalanced=_miscounted(place, crowd, asked, agreed),
     )
 

@@ -51,7 +51,7 @@ def judge_messages(place: Place, hits: int) -> Verdict:
     """By message, where an address gets several; whoever calls it adds what should have been there."""
     rows = {str(row["id"]): row for row in place.rows(MESSAGES)}
     states = {id: State(row["state"]) for id, row in rows.items()}
-    accepted = Counter(mail["tags"]["mailout_message"] for mail in place.ses.messages())
+    accepted = place.ses.by_message()
     failed = {id: row["error_code"] or NO_CODE for id, row in rows.items() if _has_failed(row)}
     with closing(place.store()) as store:
         mailouts, drift = queue_rows.mailouts(store), list(feedback_rows.usage_drift(store))

@@ -206,10 +206,14 @@ def kill(process: BaseProcess) -> None:
 
 
 def wait_for(
-    condition: Callable[[], bool], process: BaseProcess | None = None, *, every: float = 0.003
+    condition: Callable[[], bool],
+    process: BaseProcess | None = None,
+    *,
+    every: float = 0.003,
+    patience: float = PATIENCE,
 ) -> bool:
     """Until it is so; False if the process ended first."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     while not condition():
         if process is not None and not process.is_alive():
             return condition()
