@@ -66,14 +66,14 @@ def _welcomes(place: Place) -> Sequence[object]:
 def problems_of(place: Place, asked: Asked, looks: Sequence[Look], settled_at: float) -> Sequence[str]:
     rows = place.rows(MESSAGES)
     return [
-        *_wrong_numbers(place, asked),
-        *_wrong_books(place, {row["id"]: State(row["state"]) for row in rows}),
+        *wrong_numbers(place, asked),
+        *wrong_books(place, {row["id"]: State(row["state"]) for row in rows}),
         *growing(looks, settled_at),
         *(f"a run that never ends: {name}" for name in _stuck_runs(place.job.home)),
     ]
 
 
-def _wrong_numbers(place: Place, asked: Asked) -> Iterator[str]:
+def wrong_numbers(place: Place, asked: Asked) -> Iterator[str]:
     """Each letter once to each, each single mail, confirmation and welcome letter once."""
     rows = place.rows(MESSAGES)
     of_letters = Counter(row["campaign_id"] for row in rows if row["campaign_id"] is not None)
@@ -93,7 +93,7 @@ def _wrong_numbers(place: Place, asked: Asked) -> Iterator[str]:
         yield f"{len(active)} have joined, {len(asked.confirmed)} have confirmed it"
 
 
-def _wrong_books(place: Place, states: Mapping[str, State]) -> Iterator[str]:
+def wrong_books(place: Place, states: Mapping[str, State]) -> Iterator[str]:
     """By message: what the receiver has, what the store says, and what the ledgers count."""
     accepted = place.ses.by_message()
     by_state = Counter(states.values())
