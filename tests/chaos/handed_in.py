@@ -39,6 +39,7 @@ class Clients:
     url: str
     asked: deque[Request]
     more_may_come: bool = False
+    pause: float = 0.0  # seconds after each answer, as people take
     taken: list[Request] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -75,6 +76,7 @@ class Clients:
                     good = False
                 if good:
                     self.taken.append(request)
+                    time.sleep(self.pause)
                 else:
                     self.asked.append(request)
                     time.sleep(0.02)

@@ -79,7 +79,7 @@ class Strangers:
     _reading: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.clients = Clients(f"http://127.0.0.1:{self.port}", deque(), more_may_come=True)
+        self.clients = Clients(f"http://127.0.0.1:{self.port}", deque(), more_may_come=True, pause=0.02)
 
     @cached_property
     def people(self) -> Mapping[str, Stranger]:

@@ -32,7 +32,7 @@ from tests.chaos.joining import LINK, WELCOME
 from tests.chaos.places import SETTINGS, Place, Stage, wait_for
 from tests.chaos.report import write_soak
 from tests.chaos.soak_judging import Asked, problems_of, section
-from tests.chaos.soak_looks import PARTS, SETTLE_SECONDS, Look, look
+from tests.chaos.soak_looks import PARTS, Look, look
 from tests.chaos.up import up
 from tests.conftest import forget_the_machine
 from tests.e2e.processes import one_that, processes_of
@@ -67,7 +67,6 @@ class Soak:
     kills: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     looks: list[Look] = field(default_factory=list)
-    settled_at: float = SETTLE_SECONDS
     _next: Iterator[str] = field(default_factory=parts_to_kill)
     _part: str = ""  # that is to be killed
 
@@ -123,8 +122,6 @@ class Soak:
             os.kill(pid, signal.SIGKILL)
             self.kills.append(self._part)
             print(f"minute {self._seconds() / 60:.1f}: {self._part} killed", flush=True)
-            if self._part in ("gateway", "server"):
-                self.settled_at = self._seconds() + SETTLE_SECONDS
             self._part = ""
         return True
 
@@ -174,9 +171,9 @@ def run(minutes: float, kill_seconds: float, folder: Path) -> tuple[str, Sequenc
         ):
             soak = Soak(place, http, token, topic, Asked(PEOPLE))
             never = _go(soak, minutes * 60, kill_seconds) or _settle(soak)
-            problems = [*never, *problems_of(place, soak.asked, soak.looks, soak.settled_at)]
+            problems = [*never, *problems_of(place, soak.asked, soak.looks)]
             about = replace(soak.asked, events=len(soak.told), kills=soak.kills, kill_seconds=kill_seconds)
-            return section(place, about, soak.looks, soak.settled_at, problems, minutes), problems
+            return section(place, about, soak.looks, problems, minutes), problems
     finally:
         stage.close()
 

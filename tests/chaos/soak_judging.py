@@ -18,7 +18,7 @@ from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
 from tests.chaos.places import Place
-from tests.chaos.soak_looks import PARTS, Look, growing
+from tests.chaos.soak_looks import PARTS, Look, growing, settled
 from tests.chaos.verdict import balances
 from tests.e2e.processes import processes_of
 
@@ -63,12 +63,12 @@ def _welcomes(place: Place) -> Sequence[object]:
     return place.rows(f"{MESSAGES} where category = 'marketing' and campaign_id is null")
 
 
-def problems_of(place: Place, asked: Asked, looks: Sequence[Look], settled_at: float) -> Sequence[str]:
+def problems_of(place: Place, asked: Asked, looks: Sequence[Look]) -> Sequence[str]:
     rows = place.rows(MESSAGES)
     return [
         *wrong_numbers(place, asked),
         *wrong_books(place, {row["id"]: State(row["state"]) for row in rows}),
-        *growing(looks, settled_at),
+        *growing(looks),
         *(f"a run that never ends: {name}" for name in _stuck_runs(place.job.home)),
     ]
 
@@ -154,19 +154,21 @@ def section(
     place: Place,
     asked: Asked,
     looks: Sequence[Look],
-    settled_at: float,
     problems: Sequence[str],
     minutes: float,
 ) -> str:
     accepted = place.ses.by_message()
     unknown = place.rows("select count(*) as n from email_outbox where state = 'UNKNOWN'")[0]["n"]
-    settled = [one for one in looks if one.at > settled_at] or looks
-    shown = [settled[0], settled[len(settled) // 2], settled[-1]]
+    seen = settled(looks)
+    shown = [seen[0], seen[len(seen) // 2], seen[-1]]
     rows = [
         ("", *(f"minute {one.at / 60:.0f}" for one in shown)),
         ("---",) * 4,
-        *((f"memory of the {part}, MB", *(f"{one.memory_mb[part]:.0f}" for one in shown)) for part in PARTS),
-        ("their open files", *(str(one.open_files) for one in shown)),
+        *(
+            (f"memory of the {part}, MB", *(f"{one.parts[part].memory_mb:.0f}" for one in shown))
+            for part in PARTS
+        ),
+        ("their open files", *(str(sum(p.open_files for p in one.parts.values())) for one in shown)),
         ("files in its home", *(str(one.files) for one in shown)),
         ("of these, of no letter", *(str(one.own_files) for one in shown)),
         ("their size, MB", *(f"{one.disk_mb:.1f}" for one in shown)),

@@ -6,6 +6,7 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from tests.chaos.up import PARTS as KILLED
@@ -14,36 +15,45 @@ from tests.e2e.processes import processes_of
 PARTS = {**KILLED, "supervisor": "cli up"}
 """What lives as long as `mailout up`, by its command; runs come and go."""
 SETTLE_SECONDS = 120.0
-"""After the beginning, or after the gateway's or the server's end, before memory is compared."""
+"""After a process has begun, before its memory is compared."""
 GROWTH_ALLOWED = 1.15
-FILES_ALLOWED = 15
-"""More files than before that belong to no letter: a log that was rotated, a journal that is in use."""
+LEAST_LOOKS = 6
+"""Fewer at one process tell nothing of growth."""
+FILES_ALLOWED = 25
+"""More files than before that belong to no letter: twenty journals of senders that have ended are kept, and
+logs are rotated."""
 WAL_MB_ALLOWED = 64.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Its processes; after a kill it has others."""
+
+    pids: tuple[int, ...]
+    memory_mb: float
+    open_files: int
 
 
 @dataclass(frozen=True)
 class Look:
     at: float
-    memory_mb: Mapping[str, float]  # by part
-    open_files: int
+    parts: Mapping[str, Part]
     files: int  # in its home
     own_files: int  # of these, what belongs to no letter
     disk_mb: float
     wal_mb: float
 
-    @property
-    def memory(self) -> float:
-        return sum(self.memory_mb.values())
-
 
 def look(home: Path, at: float) -> Look:
     living = processes_of(home)
-    of = {name: [pid for pid, said in living.items() if does in said] for name, does in PARTS.items()}
+    of = {name: tuple(pid for pid, said in living.items() if does in said) for name, does in PARTS.items()}
     sizes = {file: _size(file) for file in home.rglob("*") if file.is_file()}
     return Look(
         at,
-        {name: sum(map(_memory_mb, pids)) for name, pids in of.items()},
-        sum(_open_files(pid) for pids in of.values() for pid in pids),
+        {
+            name: Part(pids, sum(map(_memory_mb, pids)), sum(map(_open_files, pids)))
+            for name, pids in of.items()
+        },
         len(sizes),
         sum(not _is_of_a_letter(file.relative_to(home)) for file in sizes),
         sum(sizes.values()) / 1e6,
@@ -79,26 +89,37 @@ def _open_files(pid: int) -> int:
         return 0
 
 
-def growing(looks: Sequence[Look], settled_at: float) -> Sequence[str]:
-    """What is more at the end than it should be."""
-    settled = [one for one in looks if one.at > settled_at]
+def settled(looks: Sequence[Look]) -> Sequence[Look]:
+    """Since everything was there; all of them, if it never was for long."""
+    return [one for one in looks if one.at > SETTLE_SECONDS] or looks
+
+
+def growing(looks: Sequence[Look]) -> Sequence[str]:
+    """What is more at the end than it should be; of each part, within the longest life of one process."""
     found = []
-    for part in PARTS:
-        growth = growth_of([one.memory_mb[part] for one in settled if one.memory_mb[part]])
-        if growth > GROWTH_ALLOWED:
-            found.append(f"memory of the {part} grew by {growth - 1:.0%}")
-    if growth_of([one.open_files for one in settled]) > GROWTH_ALLOWED:
-        found.append("open files grew")
-    if settled and settled[-1].own_files > settled[0].own_files + FILES_ALLOWED:
-        found.append(f"{settled[-1].own_files - settled[0].own_files} more files, of no letter")
-    if settled and settled[-1].wal_mb > WAL_MB_ALLOWED:
-        found.append(f"{settled[-1].wal_mb:.0f} MB in write-ahead logs")
+    for name in PARTS:
+        life = _longest_life(looks, name)
+        if (growth := growth_of([one.memory_mb for one in life])) > GROWTH_ALLOWED:
+            found.append(f"memory of the {name} grew by {growth - 1:.0%}")
+        if (growth := growth_of([one.open_files for one in life])) > GROWTH_ALLOWED:
+            found.append(f"open files of the {name} grew by {growth - 1:.0%}")
+    first, last = settled(looks)[0], looks[-1]
+    if last.own_files > first.own_files + FILES_ALLOWED:
+        found.append(f"{last.own_files - first.own_files} more files, of no letter")
+    if last.wal_mb > WAL_MB_ALLOWED:
+        found.append(f"{last.wal_mb:.0f} MB in write-ahead logs")
     return found
+
+
+def _longest_life(looks: Sequence[Look], name: str) -> Sequence[Part]:
+    lives = [list(life) for _, life in groupby(looks, lambda one: one.parts[name].pids)]
+    longest = max(lives, key=len)
+    return [one.parts[name] for one in longest if one.at > longest[0].at + SETTLE_SECONDS]
 
 
 def growth_of(values: Sequence[float]) -> float:
     """The last third against the first: a kill makes single values jump."""
     third = len(values) // 3
-    if not third:
+    if len(values) < LEAST_LOOKS:
         return 1.0
     return statistics.median(values[-third:]) / statistics.median(values[:third])

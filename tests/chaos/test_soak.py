@@ -11,9 +11,10 @@ import pytest
 from mailout.outbox.delivery.states import State
 from tests.chaos.places import Place, Stage
 from tests.chaos.soak_judging import Asked, wrong_books, wrong_numbers
-from tests.chaos.soak_looks import PARTS, Look, growing
+from tests.chaos.soak_looks import PARTS, Look, Part, growing
 
-LOOK = Look(0.0, dict.fromkeys(PARTS, 100.0), 80, 40, 30, 12.0, 4.0)
+PART = Part((7,), 100.0, 80)
+LOOK = Look(0.0, dict.fromkeys(PARTS, PART), 40, 30, 12.0, 4.0)
 STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
 
 
@@ -21,8 +22,9 @@ STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
     ("change", "words"),
     [
         ({}, None),
-        ({"memory_mb": {**LOOK.memory_mb, "gateway": 120.0}}, "memory of the gateway grew by 20%"),
-        ({"open_files": 120}, "open files grew"),
+        ({"parts": {**LOOK.parts, "gateway": Part((7,), 120.0, 80)}}, "memory of the gateway grew by 20%"),
+        ({"parts": {**LOOK.parts, "server": Part((7,), 100.0, 120)}}, "open files of the server grew by 50%"),
+        ({"parts": {**LOOK.parts, "gateway": Part((8,), 120.0, 120)}}, None),
         ({"own_files": 60}, "30 more files, of no letter"),
         ({"files": 300}, None),
         ({"wal_mb": 200.0}, "200 MB in write-ahead logs"),
@@ -30,12 +32,12 @@ STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
 )
 def test_what_grows_within_an_hour_is_named(change: dict[str, object], words: str | None) -> None:
     looks = [*STEADY[:40], *(replace(one, **change) for one in STEADY[40:])]  # type: ignore[arg-type]
-    assert list(growing(looks, 120.0)) == ([words] if words else [])
+    assert list(growing(looks)) == ([words] if words else [])
 
 
 def test_what_grew_before_all_had_started_is_no_growth() -> None:
-    small = [replace(one, open_files=10, own_files=1) for one in STEADY[:3]]
-    assert list(growing([*small, *STEADY[3:]], 120.0)) == []
+    small = [replace(one, parts=dict.fromkeys(PARTS, Part((7,), 10.0, 8)), own_files=1) for one in STEADY[:3]]
+    assert list(growing([*small, *STEADY[3:]])) == []
 
 
 @pytest.fixture(scope="module")
