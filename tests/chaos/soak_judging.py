@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.chaos.places import Place
 from tests.chaos.soak_looks import PARTS, Look, growing, settled
 from tests.chaos.verdict import balances
 from tests.e2e.processes import processes_of
+from tests.prefect_server import patiently
 
 STUCK_SECONDS = 900.0
 MESSAGES = "select id, campaign_id, email, category, state from email_outbox"
@@ -133,7 +135,8 @@ def _open_runs(home: Path, **which: Any) -> Sequence[Mapping[str, Any]]:
     env = environment(home)
     state = {"state": {"type": {"any_": ["RUNNING", "PENDING", "CANCELLING"]}}}
     url, asked = f"{env['PREFECT_API_URL']}/flow_runs/filter", {"flow_runs": state, "limit": 200, **which}
-    answer = httpx.post(url, json=asked, headers=headers(env), trust_env=False, timeout=60)
+    send = partial(httpx.post, url, json=asked, headers=headers(env), trust_env=False, timeout=60)
+    answer = patiently(send, "Prefect's server says which runs are open")  # it may just be starting again
     found: Sequence[Mapping[str, Any]] = answer.raise_for_status().json()
     return found
 
