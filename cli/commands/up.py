@@ -24,7 +24,7 @@ from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.prefect_home import PROJECT, build_database, parts_environment, starting
-from cli.processes.stale_runs import clear_stale_runs
+from cli.processes.stale_runs import clear_stale_runs, give_back_taken_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
 from mailout.app import notification_wiring, wiring
@@ -35,7 +35,7 @@ from mailout.store import Store
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 OWN_PACKAGES = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
-SUPERVISE_SECONDS = 0.5
+SUPERVISE_SECONDS, GIVE_BACK_SECONDS = 0.5, 30.0
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
@@ -106,11 +106,23 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
+            if plan.own_server:
+                threading.Thread(target=_give_back, args=(supervisor.env, stop), daemon=True).start()
             while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
         finally:
             _stop(supervisor, store, plan)
+
+
+def _give_back(env: Mapping[str, str], stop: threading.Event) -> None:
+    """A worker that was killed has taken runs with it: they would be waited for, and never begin."""
+    while not stop.wait(GIVE_BACK_SECONDS):
+        try:
+            if given_back := give_back_taken_runs(env):
+                note(f"{given_back} runs that a worker had taken and not begun are given to the next one.")
+        except MailoutError:
+            continue  # its server may just be starting again: at the next look
 
 
 @contextmanager

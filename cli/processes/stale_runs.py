@@ -8,7 +8,7 @@ so that every new run is cancelled ("concurrency limit reached").
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -16,6 +16,8 @@ import httpx
 from cli.processes.prefect_api import ask, client, found, request
 
 MOST_RUNS = 200  # in one answer of Prefect's
+BEGIN_SECONDS = 120.0
+"""In which a run begins that a worker has taken, also on a busy machine."""
 OVER: Mapping[str, Mapping[str, str]] = {
     "PENDING": {"type": "SCHEDULED", "message": "The worker that had taken it was stopped."},
     "RUNNING": {
@@ -50,6 +52,18 @@ def _drop_late_runs(api: httpx.Client) -> int:
     runs = ask(api, "POST", "flow_runs/filter", {"flow_runs": late, "limit": MOST_RUNS})
     ours = [one["id"] for one in runs if one["auto_scheduled"]]
     return sum(request(api, "DELETE", f"flow_runs/{id}").is_success for id in ours)
+
+
+def give_back_taken_runs(env: Mapping[str, str]) -> int:
+    """Runs that a worker took and did not begin in all this time: it may have died. Any worker takes them
+    again. Two of one run at once do no harm: the store is the brake. How many."""
+    long_ago = datetime.now(UTC) - timedelta(seconds=BEGIN_SECONDS)
+    with client(env) as api:
+        taken = [run for run in _unattended(api, "PENDING") if run.get("deployment_id")]
+        given_back = [one for one in taken if datetime.fromisoformat(one["state"]["timestamp"]) < long_ago]
+        for run in given_back:
+            ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": OVER["PENDING"], "force": True})
+    return len(given_back)
 
 
 def _unattended(api: httpx.Client, state: str) -> list[dict[str, Any]]:
