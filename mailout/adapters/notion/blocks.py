@@ -66,10 +66,13 @@ class BlockReader:
             return Block.of({**answer, kind: {**data, "title": self._title(data)}})
         if kind in _ELSEWHERE:
             return Block.of(answer)
-        if kind == "synced_block":
-            return self._synced(answer, as_mapping(data.get("synced_from")), above)
-        if kind in _MEETINGS and isinstance(data.get("children"), Mapping):
-            return self._meeting(answer, data["children"], above)
+        # The original holds the children; a copy points to it, and it may be on a page nobody shared.
+        if kind == "synced_block" and (original := as_mapping(data.get("synced_from")).get("block_id")):
+            return self._with(answer, [str(original)], above, UNSHARED_ORIGINAL)
+        if kind in _MEETINGS and isinstance(parts := data.get("children"), Mapping):
+            # Summary and notes; the transcript is for the archive, not for readers.
+            wanted = (parts.get("summary_block_id"), parts.get("notes_block_id"))
+            return self._with(answer, [str(id) for id in wanted if id], above, UNSHARED_NOTES)
         if not answer.get("has_children"):
             return Block.of(answer)
         # Children of a type that the API does not know cannot be asked for either.
@@ -87,18 +90,6 @@ class BlockReader:
                 page = {}
             self._titles[id] = text_of(title_of(as_mapping(page.get("properties"))))
         return self._titles[id]
-
-    def _synced(self, answer: Json, source: Json, above: tuple[str, ...]) -> Block:
-        """The original holds the children; a copy points to it, and it may be on a page nobody shared."""
-        original = source.get("block_id")
-        if not original:
-            return self._with(answer, [str(answer.get("id"))] if answer.get("has_children") else [], above)
-        return self._with(answer, [str(original)], above, UNSHARED_ORIGINAL)
-
-    def _meeting(self, answer: Json, parts: Json, above: tuple[str, ...]) -> Block:
-        """Summary and notes; the transcript is for the archive, not for readers."""
-        wanted = [parts.get("summary_block_id"), parts.get("notes_block_id")]
-        return self._with(answer, [str(id) for id in wanted if id], above, UNSHARED_NOTES)
 
     def _with(
         self, answer: Json, ids: list[str], above: tuple[str, ...], lenient: str | None = None

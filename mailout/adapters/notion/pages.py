@@ -16,9 +16,10 @@ from mailout.base.errors import SourceNotFound, UsageError
 from mailout.insight.page_status.state import PageState, PageStatus
 from mailout.insight.page_status.writer_notes import WAITING_NOTE
 from mailout.letters.content.languages import LANGUAGE_CODE
-from mailout.letters.content.notion import page_id_of, render
+from mailout.letters.content.notion import render
 from mailout.letters.content.notion.page import NotionPage, Value
 from mailout.letters.content.port import Kind, SourceMailout
+from mailout.letters.content.refs import page_id_of
 
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
 """Of a page's state, what is not written under its own name."""

@@ -13,9 +13,8 @@ from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, within_limi
 from mailout.letters.content.notion.nodes import Nodes, Paragraph, nodes_html, nodes_text
 from mailout.letters.content.notion.reading import Reader
 from mailout.letters.content.notion.styles import STYLES
-from mailout.letters.content.refs import page_id_of, page_url
 
-__all__ = ["Block", "page_id_of", "page_url", "render"]
+__all__ = ["Block", "render"]
 
 
 def render(blocks: Sequence[Block], subject: str = "", about: LetterOptions | None = None) -> Document:

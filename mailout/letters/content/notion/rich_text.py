@@ -87,7 +87,7 @@ def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str 
     value = as_mapping(mention.get(kind))
     match kind:
         case "user":
-            return _user(value, plain), None, None
+            return f"@{value['name']}" if value.get("name") else plain or "@Anonymous", None, None
         case "date":
             return _dates(value) or plain, None, None
         case "page" | "database" | "data_source":
@@ -97,29 +97,14 @@ def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str 
             title = str(value.get("title") or "")
             return plain or title or str(value.get("link_provider") or "") or link or "", link, None
         case "custom_emoji":
-            return _emoji(value, plain, host)
-        case "template_mention":
-            return plain or _template(value), None, None
+            url = web_url(value.get("url"))
+            image = host(f"emoji {value.get('id')}", url, file_name(url)) if url else None
+            return plain or (f":{value['name']}:" if value.get("name") else ""), None, image
+        case "template_mention":  # a template's own words: `today`, `now`, `me`
+            word = str(value.get(str(value.get("type"))) or "")
+            return plain or (f"@{word.capitalize()}" if word else ""), None, None
         case _:
             return plain, href, None
-
-
-def _user(user: Mapping[str, Any], plain: str) -> str:
-    name = str(user.get("name") or "")
-    return f"@{name}" if name else plain or "@Anonymous"
-
-
-def _template(value: Mapping[str, Any]) -> str:
-    """A template's own words: `today`, `now`, `me`."""
-    word = str(value.get(str(value.get("type"))) or "")
-    return f"@{word.capitalize()}" if word else ""
-
-
-def _emoji(value: Mapping[str, Any], plain: str, host: Host) -> tuple[str, None, str | None]:
-    name = str(value.get("name") or "")
-    url = web_url(value.get("url"))
-    text = plain or (f":{name}:" if name else "")
-    return text, None, host(f"emoji {value.get('id')}", url, file_name(url)) if url else None
 
 
 def _dates(value: Mapping[str, Any]) -> str:
