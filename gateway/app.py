@@ -22,7 +22,7 @@ from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal
 from gateway.api.problems import ApiProblem, answer_problem
 from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
-from gateway.dashboard.desk import Tools
+from gateway.dashboard.desk import Desk, Tools
 from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
@@ -115,7 +115,9 @@ def create_app(
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
     app.include_router(metrics.router(settings, store, queue_forecast, wrong))
-    app.include_router(dashboard.router(settings, store, queue_forecast, emitter, wrong_passwords, tools))
+    tools = tools or Tools()
+    app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
+    app.include_router(dashboard.routes)
 
     @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)
     def health() -> Health:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, tzinfo
 
 from mailout.base.time_format import clock_time, short_day
@@ -19,7 +18,6 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import segment_names
-from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
 from mailout.store import Store
@@ -33,21 +31,15 @@ PLOTTED_MESSAGES = 10
 EVENTS = ("delivered", "bounced", "complained", "opened", "clicked")
 
 
-def modes_shown(rehearses: bool) -> Sequence[str]:
-    """Where nothing leaves the machine, rehearsals are the letters."""
-    return ("real", "rehearsal") if rehearses else ("real",)
-
-
-def summary_of(store: Store, mailout: Mailout, forecast: Forecast | None) -> Summary:
+def summary_of(store: Store, mailout: Mailout) -> Summary:
     if mailout.ledger.recipients <= READ_ALL_MESSAGES:
-        return replace(summarise(store, mailout.id), forecast=forecast)
+        return summarise(store, mailout.id)
     return Summary(
         mailout=mailout,
         as_of=store.now(),
         failures=failures(store, mailout),
         unknown_addresses=tuple(row["email"] for row in _rows(store, mailout.id, [State.UNKNOWN], 5)),
         timeline=timeline(store, mailout.id),
-        forecast=forecast,
     )
 
 

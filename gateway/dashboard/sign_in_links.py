@@ -69,7 +69,7 @@ class SignInLinks:
         *,
         rehearses: bool,
         emitter: Emitter | None,
-        now: Callable[[], float],
+        now: Callable[[], float] = time.time,
     ) -> SignInLinks | None:
         """None: nobody may sign in so. The settings see to it that the rest is there."""
         people = people_of(settings)

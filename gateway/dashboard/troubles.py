@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from gateway.dashboard.desk import Desk
-from gateway.dashboard.letter_numbers import modes_shown
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import AbortCode
@@ -58,6 +57,13 @@ def letter_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
     return sorted((_plain(one, hide=hide) for one in shown), key=lambda one: -one.since)
 
 
+def held_and_failed(desk: Desk, *, hide: bool) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
+    """Letters that wait for a person, and the others in trouble."""
+    held = queue_rows.needing_a_person(desk.store)
+    links = {f"/letters/{one.id}" for one in held}
+    return held, [one for one in letter_troubles(desk, hide=hide) if one.link not in links]
+
+
 def other_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
     """What is written down and is no letter's end: findings in what is written, and errors of no letter."""
     since = desk.store.now() - TROUBLES_SHOWN_SECONDS
@@ -84,8 +90,7 @@ def _closed(desk: Desk, since: float) -> Mapping[str, float]:
 
 
 def _failed(desk: Desk, errors: Sequence[ErrorRecord], since: float) -> Iterable[Trouble]:
-    modes = modes_shown(desk.queue_forecast.rehearses)
-    for mailout in history_rows.failed_letters(desk.store, modes=modes, since=since):
+    for mailout in history_rows.failed_letters(desk.store, modes=desk.modes, since=since):
         if mailout.outcome is not MailoutOutcome.FAILED or mailout.ledger.unknown:
             continue  # messages in doubt wait for a person: that is another card
         codes = {one.code: one.message for one in errors if one.mailout == mailout.id}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,8 +11,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from gateway.dashboard import login
-from gateway.dashboard.checks import Checks
-from gateway.dashboard.desk import Desk
+from gateway.dashboard.desk import Desk, Tools
 from gateway.dashboard.login import local_path
 from gateway.dashboard.sessions import (
     COOKIE,
@@ -23,8 +21,6 @@ from gateway.dashboard.sessions import (
     Sessions,
     SignedOut,
 )
-from gateway.dashboard.used import UsedPages
-from gateway.dashboard.views import Views
 from gateway.wrong_passwords import (
     LOCKOUT_SECONDS,
     MANY_OVER_ALL,
@@ -167,20 +163,10 @@ def test_a_guess_that_is_slowed_down_is_counted_with_those_that_came_meanwhile(d
             wrong.one_more("127.0.0.1")
 
     wrong = WrongPasswords(sleep=meanwhile)
-    desk = Desk(
-        settings=Settings(mailout_home=dashboard.home),
-        store=dashboard.store,
-        queue_forecast=real_forecast(dashboard.store),
-        zone=UTC,
-        views=Views(UTC, None, rehearses=True),
-        sessions=Sessions(SecretStr(ADMIN)),
-        signed_out=SignedOut(dashboard.store),
-        wrong=wrong,
-        used=UsedPages(dashboard.store, has_producer=False, rehearses=True),
-        checks=Checks(tuple, dashboard.store.now),
-    )
+    settings = Settings(mailout_home=dashboard.home, admin_password=SecretStr(ADMIN))
     app = FastAPI()
-    app.include_router(login.router(desk))
+    app.state.desk = Desk(settings, dashboard.store, real_forecast(dashboard.store), None, wrong, Tools())
+    app.include_router(login.routes)
     with served(app) as client:
         assert client.post("/login", data={"password": ADMIN}).status_code == 429
 
