@@ -117,19 +117,25 @@ def events_chart(store: History, mailout: Mailout, zone: tzinfo) -> Chart | None
     return chart("events", "What came back", lines, label=lambda at: clock_time(at, zone, span))
 
 
-def letters_chart(letters: Sequence[Mailout], zone: tzinfo) -> Chart | None:
-    """What became of the last letters, side by side; None: fewer than two have anything to show."""
+def letters_charts(letters: Sequence[Mailout], zone: tzinfo) -> Sequence[Chart]:
+    """What became of the last letters, side by side: what arrived, and on a scale of its own what did not go
+    well, which is near zero beside it. None at all: fewer than two have anything to show."""
     known = sorted((one for one in letters if reported(one)), key=_ended)
     if len(known) < 2:
-        return None
-    lines = [Line("sent", [(n, one.ledger.sent) for n, one in enumerate(known)])]
-    for word in CAME_BACK:
-        lines.append(Line(word, [(n, one.metrics.get(word, 0)) for n, one in enumerate(known)]))
+        return ()
 
     def day(place: float) -> str:
         return short_day(datetime.fromtimestamp(_ended(known[round(place)]), zone).date())
 
-    return chart("letters", "The last letters", lines, label=day)
+    def line(word: str) -> Line:
+        return Line(word, [(n, one.metrics.get(word, 0)) for n, one in enumerate(known)])
+
+    sent = Line("sent", [(n, one.ledger.sent) for n, one in enumerate(known)])
+    arrived, *others = map(line, CAME_BACK)
+    return (
+        chart("letters", "Sent and delivered", [sent, arrived], label=day),
+        chart("losses", "Bounced, unsubscribed and complained", others, label=day),
+    )
 
 
 def _ended(mailout: Mailout) -> float:

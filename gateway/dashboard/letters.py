@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fastapi import Response
 
 from gateway.dashboard.desk import Desk, Visitor, page_routes
-from gateway.dashboard.letter_numbers import letters_chart
+from gateway.dashboard.letter_numbers import letters_charts
 from gateway.dashboard.troubles import held_and_failed
 from mailout.base import error_log
 from mailout.base.errors import MailoutError, StoreError
@@ -56,8 +56,8 @@ def letters(visit: Visitor, show: str = "", before: str = "", look: str = "") ->
             sent = history_rows.letters(
                 desk.store, modes=desk.modes, statuses=[Status.COMPLETED], limit=LETTERS_COMPARED
             )
-            chart = letters_chart(sent, desk.zone)
-            return visit.page("letters_numbers.html.j2", filters=NAMES, letters=sent, chart=chart)
+            charts = letters_charts(sent, desk.zone)
+            return visit.page("letters_numbers.html.j2", filters=NAMES, letters=sent, charts=charts)
     trials = [one for one in ("rehearsal", "test") if one not in desk.modes]
     modes = trials if show == "trials" else desk.modes
     return visit.page(
