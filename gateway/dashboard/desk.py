@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from gateway.dashboard.checks import Checks
 from gateway.dashboard.forms import Form, KeptFiles, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
-from gateway.dashboard.sign_in_links import SignInLinks
+from gateway.dashboard.sign_in_links import SignInLinks, people_of
 from gateway.dashboard.views import HEADERS, UsedPages, Views, go_to
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
@@ -89,8 +89,9 @@ class Desk:
         self.zone = ZoneInfo(settings.send_timezone)
         self.used = UsedPages(settings, store, self.modes, rehearses=self.rehearses)
         self.views = Views(self.zone, settings.org_name, rehearses=self.rehearses, more_pages=self.used.menu)
-        # None: nobody signs in by a link.
-        self.links = SignInLinks.of(settings, store, rehearses=self.rehearses, emitter=emitter)
+        self.links: SignInLinks | None = None  # nobody signs in by a link
+        if people_of(settings):
+            self.links = SignInLinks(settings, store, rehearses=self.rehearses, emitter=emitter)
         self.sessions = Sessions(
             settings.admin_password,
             settings.editor_password,

@@ -15,7 +15,7 @@ from gateway.dashboard.letter_acts import ask, check_new, check_number
 from gateway.dashboard.letter_numbers import people_on
 from gateway.dashboard.letters import draft_page, planned_letters, why_not_yet
 from gateway.dashboard.mail_view import mail_page, mail_view
-from gateway.dashboard.troubles import REFUSED_BEFORE
+from gateway.dashboard.troubles import REFUSED_BEFORE, is_past
 from gateway.dashboard.views import HEADERS
 from mailout.base import error_log
 from mailout.base.errors import AbortCode, MailoutError, NotFound, StoreError, UsageError
@@ -214,5 +214,4 @@ def _refused(desk: Desk, ref: str, latest: Mailout | None, page: WrittenPage | N
     error = next(iter(error_log.errors(desk.store, ref, limit=1)), None)
     if error is None or (error.code != REFUSED_BEFORE and error.code not in tuple(AbortCode)):
         return ""
-    edited = page is not None and not page.is_failed and (page.edited_at or 0.0) > error.at
-    return "" if edited or (latest is not None and latest.created_at >= error.at) else error.message
+    return "" if is_past(error, page, latest) else error.message
