@@ -159,7 +159,6 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
             forecast = snapshot.forecasts.get(mailout.id)
     return {
         "mailout": mailout,
-        "mode": mode(mailout),
         "alone": left_alone(mailout, goes_on_by, desk.zone) if goes_on_by is not None else "",
         "archived": archived(mailout, desk.zone),
         "forecast": forecast_text(forecast, desk.zone) if forecast else "",

@@ -79,7 +79,7 @@ def settle(act: AdminAct, id: str) -> Response:
 
 
 @routes.post("/letters/{id}/{name}")
-def any_act(act: AdminAct, id: str, name: str) -> Response:
+def act_on_letter(act: AdminAct, id: str, name: str) -> Response:
     desk, form = act.desk, act.form
     if name not in DONE:
         raise NotFound("There is no such act.")

@@ -106,7 +106,7 @@ def person(visit: Admin, email: str = "", message: str = "") -> Response:
         person=known,
         consents=subscriber_rows.consents(store, norm) if known else (),
         name=name_of(known) if known else "",
-        texts=_texts(known["attributes"]) if known else {},
+        texts={"name": ""} | _texts(known["attributes"]) if known else {},
         messages=[one for one in messages if not _is_trial(one)],
         tried=[one for one in messages if _is_trial(one)],
         single=single,

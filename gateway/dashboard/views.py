@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from gateway.dashboard.sessions import LoginSession
 from mailout.base.errors import StoreError
 from mailout.base.settings import Settings
-from mailout.base.time_format import lasting, spoken
+from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
 from mailout.insight.reporting.phrases import came_back, count, headline, share, waiting
 from mailout.insight.reporting.plot import STYLE
@@ -40,7 +40,6 @@ TEMPLATES = Environment(
 )
 
 TEMPLATES.filters["unquoted"] = unquote
-TEMPLATES.filters["combined"] = lambda one, other: {**one, **other}
 
 HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -100,7 +99,6 @@ class Views:
             "headline": headline,
             "came_back": came_back,
             "titled": titled,
-            "lasting": lasting,
             "more_pages": more_pages,  # (address, name) in the menu, where they are used
             "share": share,
             "waiting": lambda mailout: waiting(mailout, zone),
