@@ -66,7 +66,7 @@ bench: $(VENV)/.dev  ## measure, as ratios taken side by side: docs/benchmarks.m
 bench-quick: $(VENV)/.dev  ## some of the same with smaller sizes, in two minutes
 	@$(BIN)/python -m tests.bench --quick $(ARGS)
 
-chaos: $(VENV)/.dev  ## kill, stop, cut off and fill up everything: docs/reliability.md (25 minutes; ARGS=ROW[:STORE:MODE]: one)
+chaos: $(VENV)/.dev  ## kill, stop, cut off and fill up everything: docs/reliability.md (30 minutes; ARGS=ROW[:STORE:MODE]: one)
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
 soak: $(VENV)/.dev  ## mailout up for an hour, its processes killed: a section of docs/reliability.md (ARGS="--minutes 10")

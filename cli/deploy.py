@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from mailout.base.settings import load_settings
 POOL = "mailout"
 DEPLOY_SECONDS = 300.0
 RESET = "--reset"
-TRY_AGAIN = "See whether Prefect's server answers, then try again."
 
 
 def deploy(env: Mapping[str, str], log: Path | None = None, *, reset: bool = False) -> None:
@@ -49,7 +49,7 @@ def deploy(env: Mapping[str, str], log: Path | None = None, *, reset: bool = Fal
         )
     except subprocess.TimeoutExpired as error:
         message = f"Nothing was deployed within {DEPLOY_SECONDS:.0f} seconds."
-        raise MailoutError(message, remedy=TRY_AGAIN) from error
+        raise MailoutError(message, remedy="See whether Prefect's server answers, then try again.") from error
     if log is not None:
         with log.open("a", encoding="utf-8") as file:
             file.write(ended.stdout)
@@ -63,6 +63,7 @@ class Deploying:
 
     def __init__(self, api: httpx.Client, *, reset: bool = False) -> None:
         self._api = api
+        self._send = partial(prefect_api.ask, api)
         self._reset = reset
         self._server = Server.read(api)
         self._shipped = Shipped.read(api)
@@ -157,17 +158,6 @@ class Deploying:
                 return
         write()
         self._written[id, piece] = wanted
-
-    def _send(self, method: str, path: str, body: Any = None) -> Any:
-        try:
-            answer = prefect_api.ask(self._api, method, path, body)
-            answer.raise_for_status()
-        except httpx.HTTPStatusError as error:
-            said = error.response.text[:500]
-            raise MailoutError(f"Prefect did not take {path}: {said}", remedy=TRY_AGAIN) from error
-        except httpx.HTTPError as error:
-            raise MailoutError(f"Prefect did not take {path}: {error}.", remedy=TRY_AGAIN) from error
-        return answer.json() if answer.content else None
 
 
 def _code(wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,10 @@ import math
 import os
 import socket
 from collections.abc import Iterator
-from datetime import tzinfo
 
+from cli.processes.prefect_api import UP_LOCK
+from flows.orphans import is_up
+from mailout.app.engine import Engine
 from mailout.base.time_format import spoken
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, titled
 from mailout.letters.content.port import Kind
@@ -41,27 +43,23 @@ def interrupted_mailouts(store: Store, machine: str, lock_seconds: float) -> Ite
         yield ALL_PAUSED
 
 
-def interruption(
-    mailout: Mailout, *, now: float, lock_seconds: float, is_up: bool, zone: tzinfo
-) -> str | None:
-    """That nobody sends a mailout which was begun, and how it goes on. None: somebody does, or it waits.
-
-    `is_up`: `mailout up` runs here.
-    """
+def interruption(engine: Engine, mailout: Mailout) -> str | None:
+    """That nobody sends a mailout which was begun, and how it goes on. None: somebody does, or it waits."""
+    lock_seconds, up_runs = engine.settings.lock_seconds, is_up(engine.settings.mailout_home / UP_LOCK)
+    by = None
     if mailout.status is Status.PENDING:
-        if is_up or mailout.started_at is None or mailout.defer_reason is not None:
+        if up_runs or mailout.started_at is None or mailout.defer_reason is not None:
             return None
-        by = None
     else:
-        by = mailout.goes_on_by(now, lock_seconds)
+        by = mailout.goes_on_by(engine.store.now(), lock_seconds)
         died = mailout.status is Status.PROCESSING and _died_here(
             mailout.locked_by or "", socket.gethostname()
         )
         if by is None and not died:
             return None
-    if is_up:
+    if up_runs:
         latest = by or _lease_ends(mailout, lock_seconds) + QUEUE_RUN_SECONDS
-        return f"interrupted; it goes on by itself, by {spoken(latest, zone)} at the latest"
+        return f"interrupted; it goes on by itself, by {spoken(latest, engine.limits.timezone)} at the latest"
     again = "the command that began it" if mailout.kind is Kind.ARTICLE else f"mailout send {mailout.ref}"
     return f"interrupted; it goes on by itself once `mailout up` runs, or now with: {again}"
 

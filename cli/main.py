@@ -7,8 +7,11 @@ nobody reads on.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,7 +19,6 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from cli.hints import mistyped
 from cli.output import choose_json, say, say_error
 from mailout import __version__
 from mailout.base.errors import MailoutError, UsageError
@@ -48,8 +50,13 @@ COMMANDS = {
     "notion": "Make the databases to write in, in Notion.",
 }
 """Each is a module of `cli.commands`, imported when it is asked for: `--help` need not load an engine."""
-OLD_NAMES = {"archive": "retention"}
-"""For one version."""
+TOGETHER = {"unpublish": "publish"}
+"""Two commands that are one module."""
+_NO_SUCH = re.compile(r"No such command '(.*?)'")
+
+
+def module_of(command: str) -> str:
+    return f"cli.commands.{TOGETHER.get(command, command).replace('-', '_')}"
 
 
 class Commands(TyperGroup):
@@ -57,10 +64,10 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        cmd_name = OLD_NAMES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(import_module(f"cli.commands.{cmd_name.replace('-', '_')}").app)
+        command = typer.main.get_command(import_module(module_of(cmd_name)).app)
+        command = getattr(command, "commands", {}).get(cmd_name, command)  # if it is one of two in there
         command.name = cmd_name
         return command
 
@@ -128,7 +135,26 @@ def _is_help(error: TyperException) -> bool:
 def _usage(error: TyperException) -> str:
     """What is wrong, and where to read how it is done."""
     context, said = getattr(error, "ctx", None), error.format_message()
-    if (hint := mistyped(said, context)) is not None:
-        return hint
+    if context is not None and (missing := _NO_SUCH.match(said)):
+        return _mistyped(missing[1], context)
     more = f" See `{context.command_path} --help`." if context is not None else ""
     return said.rstrip(".") + "." + more
+
+
+def _mistyped(typed: str, context: Any) -> str:
+    """What a command that is not there was meant to be."""
+    path, names = str(context.command_path), context.command.list_commands(context)
+    meant = [f"{path} {name} {typed}" for name in names if typed in _below(context, name)]
+    meant = meant or [f"{path} {name}" for name in get_close_matches(typed, names, n=3, cutoff=0.5)]
+    if meant:
+        return f"There is no command `{path} {typed}`. Did you mean {_either(meant)}?"
+    return f"There is no command `{path} {typed}`. There are: {', '.join(names)}."
+
+
+def _below(context: Any, name: str) -> Sequence[str]:
+    return tuple(getattr(context.command.get_command(context, name), "commands", ()))
+
+
+def _either(commands: Sequence[str]) -> str:
+    quoted = [f"`{command}`" for command in commands]
+    return " or ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)

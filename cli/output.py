@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from mailout.base.errors import UsageError
+
 
 class Terminal(Console):
     """rich's console, which would turn a broken pipe into exit code 1; `main` knows better."""
@@ -34,6 +36,9 @@ def choose_json(value: bool) -> bool:
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON instead of text.", is_eager=True, callback=choose_json)
 ]
+
+
+Yes = typer.Option("--yes", help="Do not ask.")
 
 
 def say(text: str = "", style: str | None = None) -> None:
@@ -67,6 +72,28 @@ def folded(text: str, console: Console) -> str:
 
 def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def answer(json: bool, data: Any, text: str) -> None:
+    """What came of it: for a program, or for a person."""
+    if json:
+        print_json(data)
+    else:
+        say(text)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Before what cannot be undone. Where nobody can be asked, only `--yes` will do."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is no terminal to ask on.", remedy="Say --yes if you are sure.")
+    said, last = question.rpartition(". ")[::2]  # what is long is folded before the question itself
+    if said:
+        note(f"{said}.")
+    if not typer.confirm(last, default=False, err=True):
+        note("Nothing was done.")
+        raise typer.Exit(1)
 
 
 def say_error(message: str, code: str, exit_code: int) -> None:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
 from cli.interrupted import interruption
 from cli.names import SHORT_ID_CHARS
 from cli.output import say
-from cli.processes.prefect_api import UP_LOCK
 from cli.tables import TextTable
-from flows.orphans import is_up
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import forecast_text, titled, wait
 from mailout.insight.reporting.plain import status_lines, summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.outbox.delivery.port import Message, MessageEvent
-from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
+
+SAID_BY_THE_WORD = ("being sent", "cancelled", "done")
 
 
 def show_reports(engine: Engine, reports: Reports) -> None:
@@ -53,66 +53,39 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         indent=SHORT_ID_CHARS + 2,
     )
     for m in mailouts:
-        word, style = _word(engine, m)
-        state = state_text(engine, m, forecasts.get(m.id))
+        word, style, more = _state(m, zone)
+        forecast = forecasts.get(m.id)
+        if m.archived_at is not None:
+            more += "; archived"
+        if forecast is not None and forecast.ends_at is not None:
+            more += f"; {forecast_text(forecast, zone)}"
+        if (stopped := interruption(engine, m)) is not None:
+            word, style, more = "stopped", "yellow", stopped  # nobody is there to keep to a forecast
         sent = f"{m.ledger.sent:,} of {m.ledger.recipients:,}"
         moment = m.completed_at or m.started_at or m.scheduled_at or m.created_at
-        more = "" if state in ("done", "cancelled", "being sent") else state
-        table.add(m.id[:SHORT_ID_CHARS], day(moment, zone), word, sent, titled(m), style=style, more=more)
+        below = "" if more in SAID_BY_THE_WORD else more
+        table.add(m.id[:SHORT_ID_CHARS], day(moment, zone), word, sent, titled(m), style=style, more=below)
     table.show()
 
 
-def _word(engine: Engine, mailout: Mailout) -> tuple[str, str]:
-    """How it stands in one word, and its colour."""
+def _state(mailout: Mailout, zone: tzinfo) -> tuple[str, str, str]:
+    """How it stands in one word, its colour, and in a few words more."""
     match mailout.status:
-        case Status.PENDING if mailout.defer_reason is not None:
-            return ("needs you", "bold yellow") if mailout.deferred_until is None else ("waits", "yellow")
-        case Status.PENDING if mailout.planned_for is not None:
-            return "planned", "cyan"
+        case Status.PENDING if mailout.defer_reason is not None and mailout.deferred_until is None:
+            return "needs you", "bold yellow", wait(mailout, zone)
+        case Status.PENDING if mailout.defer_reason is None and mailout.planned_for is not None:
+            return "planned", "cyan", wait(mailout, zone)
         case Status.PENDING:
-            return ("waits" if interrupted(engine, mailout) is None else "stopped"), "yellow"
+            return "waits", "yellow", wait(mailout, zone)
         case Status.PROCESSING:
-            return ("sending", "cyan") if interrupted(engine, mailout) is None else ("stopped", "yellow")
+            return "sending", "cyan", "being sent"
         case Status.CANCELLED:
-            return "cancelled", "dim"
-        case Status.COMPLETED:
-            return ("failed", "red") if mailout.outcome is MailoutOutcome.FAILED else ("done", "green")
-
-
-def state_text(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> str:
-    """A few words, for a table; for what goes on by itself, until when."""
-    if (words := interrupted(engine, mailout)) is not None:
-        return words  # nobody is there to keep to a forecast
-    words = _state(engine, mailout) + ("; archived" if mailout.archived_at is not None else "")
-    if forecast is None or forecast.ends_at is None:
-        return words
-    return f"{words}; {forecast_text(forecast, engine.limits.timezone)}"
-
-
-def interrupted(engine: Engine, mailout: Mailout) -> str | None:
-    """That nobody sends it any more, and how it goes on; None: somebody does, or it waits for a reason."""
-    return interruption(
-        mailout,
-        now=engine.store.now(),
-        lock_seconds=engine.settings.lock_seconds,
-        is_up=is_up(engine.settings.mailout_home / UP_LOCK),
-        zone=engine.limits.timezone,
-    )
-
-
-def _state(engine: Engine, mailout: Mailout) -> str:
-    zone = engine.limits.timezone
-    match mailout.status:
-        case Status.PENDING:
-            return wait(mailout, zone)
-        case Status.PROCESSING:
-            return "being sent"
-        case Status.CANCELLED:
-            return "cancelled"
+            return "cancelled", "dim", "cancelled"
         case Status.COMPLETED if mailout.outcome is MailoutOutcome.FAILED:
-            return f"done, {mailout.ledger.failed:,} failed, {mailout.ledger.unknown:,} unknown"
+            ledger = mailout.ledger
+            return "failed", "red", f"done, {ledger.failed:,} failed, {ledger.unknown:,} unknown"
         case Status.COMPLETED:
-            return "done"
+            return "done", "green", "done"
 
 
 def message_dict(row: Message, events: Sequence[MessageEvent]) -> dict[str, Any]:

@@ -15,9 +15,8 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.progress import Progress
 
-from cli.confirm import Yes, confirm
 from cli.engine import open_engine
-from cli.output import Json, err, item, note, print_json, say
+from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError

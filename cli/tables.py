@@ -20,15 +20,6 @@ NARROWEST = 12
 
 
 @dataclass(frozen=True)
-class TableRow:
-    cells: Sequence[str]
-    style: str = ""
-    """Of the cell that says how it stands."""
-    more: str = ""
-    """A sentence below it, as long as it needs to be."""
-
-
-@dataclass(frozen=True)
 class TextTable:
     """`gives_way`: the column that is cut in a narrow terminal; `coloured`: the one with a style."""
 
@@ -37,22 +28,23 @@ class TextTable:
     gives_way: str = ""
     coloured: str = ""
     indent: int = 2
-    rows: list[TableRow] = field(default_factory=list)
+    _rows: list[tuple[Sequence[str], str, str]] = field(default_factory=list, init=False)
 
     def add(self, *cells: str, style: str = "", more: str = "") -> None:
-        self.rows.append(TableRow([_one_line(cell) for cell in cells], style, _one_line(more)))
+        """`more`: a sentence below the row, as long as it needs to be."""
+        self._rows.append(([_one_line(cell) for cell in cells], style, _one_line(more)))
 
     def show(self) -> None:
         width = out.width if out.is_terminal else None
         widths = self._widths(width)
-        out.print(self._line(TableRow(self.head), widths, width), style="bold")
-        for row in self.rows:
-            out.print(self._line(row, widths, width))
-            if row.more:
-                out.print(_below(row.more, self.indent, width), style="dim")
+        out.print(self._line(self.head, "", widths), style="bold")
+        for cells, style, more in self._rows:
+            out.print(self._line(cells, style, widths))
+            if more:
+                out.print(_below(more, self.indent, width), style="dim")
 
     def _widths(self, width: int | None) -> list[int]:
-        lines = (self.head, *(row.cells for row in self.rows))
+        lines = (self.head, *(cells for cells, _, _ in self._rows))
         widths = [max(cell_len(line[column]) for line in lines) for column in range(len(self.head))]
         if width is not None:
             yields = self.head.index(self.gives_way) if self.gives_way else len(self.head) - 1
@@ -60,14 +52,14 @@ class TextTable:
             widths[yields] = min(widths[yields], max(NARROWEST, width - others))
         return widths
 
-    def _line(self, row: TableRow, widths: Sequence[int], width: int | None) -> Text:
+    def _line(self, cells: Sequence[str], style: str, widths: Sequence[int]) -> Text:
         line = Text()
-        for name, cell, wide in zip(self.head, row.cells, widths, strict=True):
+        for name, cell, wide in zip(self.head, cells, widths, strict=True):
             shown = _cut(cell, wide)
             pad = " " * (wide - cell_len(shown))
             line.append(
                 f"{pad}{shown}" if name in self.right else f"{shown}{pad}",
-                row.style if name == self.coloured else "",
+                style if name == self.coloured else "",
             )
             line.append(" " * GAP)
         line.rstrip()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,14 +19,42 @@ from mailout.base import errors
 from mailout.base.addresses import Dropped
 from mailout.base.errors import AbortCode, CheckSkipped, MailoutError
 from mailout.base.settings import Settings
-from mailout.insight.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
+from mailout.insight.reporting.codes import MESSAGES, NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.phrases import WHY
 from mailout.outbox.delivery.error_codes import ANSWERS
+from mailout.outbox.delivery.protocol import OutcomeKind
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason
 
 HERE = Path(__file__).resolve().parent
 EXAMPLE = HERE.parent / ".env.example"
 NOT_TO_BE_SHOWN = "change-me"
+
+_RESUME = "then `mailout queue resume ID`."
+WAITING: Mapping[DeferReason, str] = {
+    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`.",
+    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`.",
+    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`.",
+    DeferReason.QUOTA_EXHAUSTED: "Nothing: it goes on when the quota frees. Or ask AWS for more.",
+    DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
+    DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
+    DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
+    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: fix it, {_RESUME}",
+    DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
+    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
+}
+"""What to do about a mailout that waits."""
+DOES: Mapping[OutcomeKind, str] = {
+    OutcomeKind.PERMANENT: "the message has failed",
+    OutcomeKind.TRANSIENT: "the message is tried again, up to `MAX_ATTEMPTS`",
+    OutcomeKind.THROTTLED: (
+        "sending slows down; it costs no attempt, unless the message alone is throttled: then every fifth"
+        " time. After a minute of nothing else the mailout waits: `transient_errors`"
+    ),
+    OutcomeKind.QUOTA: "the mailout waits: `quota_exhausted`",
+    OutcomeKind.STOP: "the mailout waits: `configuration_error`",
+    OutcomeKind.UNKNOWN: "the message is unknown, and never sent again by itself",
+}
+"""What mailout does about an answer of SES."""
 
 
 def main() -> None:

@@ -15,20 +15,25 @@ from prefect.runtime import deployment, flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Completed
 
-from flows.names import name_run
-from flows.outcome import CANCELLED_IN_PREFECT, outcome_of
+from flows.runs import CANCELLED_IN_PREFECT, name_run, outcome_of
 from mailout.app.engine import Engine
 from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
-from tasks.audience import resolve_recipients
-from tasks.content import load_mailout, load_queued, render_content, use_rendered
-from tasks.delivery import Progress, send
 from tasks.display import DISPLAY
 from tasks.letter import LetterRef
 from tasks.logs import hidden
-from tasks.reporting import report
+from tasks.steps import (
+    Progress,
+    load_mailout,
+    load_queued,
+    render_content,
+    report,
+    resolve_recipients,
+    send,
+    use_rendered,
+)
 
 CANCEL_SECONDS = 3.0
 """How often the server is asked whether somebody has cancelled a run that no worker looks after."""

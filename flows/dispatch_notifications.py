@@ -5,22 +5,18 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.states import Completed
 
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
-from mailout.kinds.notifications.port import NotificationCounts
-from tasks.logs import with_engine
-from tasks.notifications import send_notifications
+from tasks.single_mails import send_notifications
 
 STOP = threading.Event()
 """Asked for by a signal: what is in hand is finished."""
 
 
-@flow(name="dispatch_notifications", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def dispatch_notifications(
     engine: Engine,
     db: str | None = None,
@@ -34,10 +30,4 @@ def dispatch_notifications(
         seconds: Go on for so long; 0: everything that is due now, once.
         in_place: A rehearsal (folder transport) marks the producer's own rows, instead of those of a copy.
     """
-    return Completed(message=said(send_notifications(db, seconds, in_place, STOP)))
-
-
-def said(counts: NotificationCounts) -> str:
-    counted = f"{counts.sent} sent, {counts.skipped} skipped, {counts.failed} failed"
-    more = [(counts.retried, "to be tried again"), (counts.waiting, "for later")]
-    return ", ".join([counted, *(f"{n} {what}" for n, what in more if n)]) + "."
+    return Completed(message=send_notifications(db, seconds, in_place, STOP).said())

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.events import emit_event
 from prefect.states import Completed
 
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
 from mailout.app.single_mail_run import SingleMailRun
-from tasks.logs import with_engine
 from tasks.single_mails import send_single_mails
 
 WAITING = "mailout.single_mails.waiting"
 """The event that starts a run; the gateway emits it, too, when it finds that nobody sends."""
 
 
-@flow(name="drain_outbox", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def drain_outbox(engine: Engine, seconds: float = 3600.0) -> State[Any]:
     """Send what programs hand in at POST /v1/email/send, as it comes. Two at once do no harm.
 

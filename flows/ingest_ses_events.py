@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.states import Completed
 
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
 from tasks.feedback import apply_events, poll_queue
-from tasks.logs import with_engine
 
 ROUNDS = 20
 """Of the queue in one run; what is left then waits for the next."""
 
 
-@flow(name="ingest_ses_events", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def ingest_ses_events(engine: Engine) -> State[Any]:
     """Take events from SQS (if there is a queue) and from the gateway's inbox to messages and subscribers.
 

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.states import Completed
 
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
 from mailout.insight.reporting.phrases import headline, waiting
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
-from tasks.logs import hidden, with_engine
+from tasks.logs import hidden
 
 
-@flow(name="cancel_mailout", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def cancel_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     """Cancel a mailout. Mail already sent stays sent; nobody else gets it, and it cannot be resumed.
 
@@ -34,9 +32,7 @@ def cancel_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     return _done(engine, cancelled)
 
 
-@flow(name="pause_mailout", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def pause_mailout(engine: Engine, mailout_id: str, note: str | None = None) -> State[Any]:
     """Hold a mailout until somebody resumes it. What is in hand is finished.
 
@@ -47,9 +43,7 @@ def pause_mailout(engine: Engine, mailout_id: str, note: str | None = None) -> S
     return _done(engine, actions.pause(engine.store, mailout_id, note))
 
 
-@flow(name="resume_mailout", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def resume_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     """Let a mailout go on, whatever it waited for; `run_queue` continues it within seconds.
 
@@ -59,9 +53,7 @@ def resume_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     return _done(engine, actions.resume(engine.store, mailout_id))
 
 
-@flow(name="retry_mailout", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def retry_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     """Try the failed messages of a mailout again, and no others; `run_queue` sends them.
 
@@ -73,9 +65,7 @@ def retry_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     return _done(engine, engine.store.mailout(mailout_id))
 
 
-@flow(name="settle_mailout", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def settle_mailout(
     engine: Engine, mailout_id: str, verdict: SettleVerdict, messages: list[str] | None = None
 ) -> State[Any]:
@@ -93,9 +83,7 @@ def settle_mailout(
     return _done(engine, engine.store.mailout(mailout_id))
 
 
-@flow(name="pause_everything", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def pause_everything(engine: Engine, paused: bool = True) -> State[Any]:
     """Hold everything, also what comes later, or let it go on.
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.states import Completed
 
 from flows.alerts import raise_alerts
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
 from tasks import feedback
-from tasks.logs import with_engine
 
 
-@flow(name="reconcile", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def reconcile(engine: Engine) -> State[Any]:
     """Find attempts whose sender disappeared, count what is unknown, ask the provider for its quota, check
     the counters, tell the rates of mailouts whose events still come, and what needs a person."""

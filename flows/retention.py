@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.states import Completed
 
-from flows.heartbeats import heartbeats
+from flows.runs import mailout_flow
 from mailout.app.engine import Engine
 from mailout.insight.retention.archiving import DEFAULT_DAYS
-from tasks.logs import with_engine
 from tasks.retention import archive_old_mailouts
 
 
-@flow(name="retention", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow()
 def retention(engine: Engine, older_than: int = DEFAULT_DAYS) -> State[Any]:
     """Move the messages and events of old mailouts to Parquet files in MAILOUT_HOME/archive.
 

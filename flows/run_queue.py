@@ -7,25 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow, get_run_logger
+from prefect import State, get_run_logger
 from prefect.states import Completed
 
 from flows.alerts import alerts_around
 from flows.delivery import let_go_if_ended
-from flows.heartbeats import heartbeats
-from flows.outcome import outcome_of
+from flows.runs import mailout_flow, outcome_of
 from flows.send_queued import QueuedMailouts
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.app.single_mail_run import send_what_waits
 from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested
 from mailout.outbox.queue import queue_rows
-from tasks.logs import with_engine
 
 
-@flow(name="run_queue", flow_run_name="the queue", retries=0)
-@heartbeats
-@with_engine
+@mailout_flow(flow_run_name="the queue")
 def run_queue(engine: Engine) -> State[Any]:
     """Send every mailout whose time has come, one time slice at a time, those of a crashed run included.
 

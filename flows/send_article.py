@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic.json_schema import SkipJsonSchema
 
 from flows.delivery import Delivery, deliver, deliver_again
-from flows.heartbeats import heartbeats
-from flows.names import first_name
+from flows.runs import first_name, mailout_flow
 from mailout.app.engine import Engine
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.kinds.mailouts.requests import still_asked
 from mailout.outbox.queue.port import Request, RequestKind
 from tasks.articles import assemble_variants, load_slices
-from tasks.logs import with_engine
 
 
-@flow(name="send_article", flow_run_name=first_name, retries=0, log_prints=False)
-@heartbeats
-@with_engine
+@mailout_flow(flow_run_name=first_name)
 def send_article(
     engine: Engine,
     campaign_tag: str,

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import State, flow
+from prefect import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 from pydantic.json_schema import SkipJsonSchema
 
 from flows.delivery import Delivery, deliver, deliver_again
-from flows.heartbeats import heartbeats
-from flows.names import first_name
+from flows.runs import first_name, mailout_flow
 from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode
 from mailout.kinds.mailouts.requests import answer, still_asked
 from mailout.outbox.queue.port import Request
-from tasks.logs import with_engine
 
 
-@flow(name="send_mailout", flow_run_name=first_name, retries=0, log_prints=False)
-@heartbeats
-@with_engine
+@mailout_flow(flow_run_name=first_name)
 def send_mailout(
     engine: Engine,
     ref: str,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx
-from prefect import State, flow
+from prefect import State
 from prefect.context import SyncClientContext
 from prefect.exceptions import CancelledRun, FailedRun, PrefectException, TerminationSignal
 from prefect.runtime import flow_run
@@ -24,14 +24,12 @@ from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Completed
 
 from flows.delivery import Delivery, watch_for_cancel
-from flows.heartbeats import heartbeats
-from flows.names import first_name
-from flows.outcome import outcome_of
+from flows.runs import first_name, mailout_flow, outcome_of
 from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode, MailoutError, SourceUnavailable
 from mailout.outbox.queue.mailout import Mailout
 from tasks.display import DISPLAY
-from tasks.logs import hidden, with_engine
+from tasks.logs import hidden
 
 log = logging.getLogger("mailout.flows")
 
@@ -202,9 +200,7 @@ class QueuedRun:
 _CURRENT: ContextVar[QueuedRun] = ContextVar("queued_run")
 
 
-@flow(name="send_queued", flow_run_name=first_name, retries=0, log_prints=False)
-@heartbeats
-@with_engine
+@mailout_flow(flow_run_name=first_name)
 def send_queued(engine: Engine, ref: str) -> Generator[None, None, State[Any]]:
     """One mailout, in its turns. Below `run_queue` alone.
 

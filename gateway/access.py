@@ -3,61 +3,58 @@
 from __future__ import annotations
 
 import hmac
-import time
-from collections import Counter
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
-from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, ValidationError
 from starlette.exceptions import HTTPException
 
+from gateway.answers import what_is_wrong
 from gateway.server import site_of
+from gateway.wrong_passwords import WrongTries
 from mailout.base.settings import Settings
 
 _bearer = HTTPBearer(auto_error=False, description="The value of API_TOKEN")
 
-WRONG_A_MINUTE = 10
 MINUTE_SECONDS = 60.0
-SITES_KEPT = 10_000
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Refused(HTTPException):
     """Refused, with a reason: these callers are our own."""
 
 
+def given(model: type[Model], raw: bytes, code: int = 422) -> Model:
+    """What a caller sent, or `Refused`, with what is wrong in it."""
+    try:
+        return model.model_validate_json(raw)
+    except ValidationError as error:
+        raise Refused(code, what_is_wrong(error.errors())) from None
+
+
 class WrongTokens:
-    """Counts wrong tokens by address. The right one always passes: strangers who share an address with its
+    """Ten a minute from each address. The right one always passes: strangers who share an address with its
     owner (a proxy's) cannot lock the owner out, and a token is too long to be guessed."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._ends = 0.0
-        self._counts: Counter[str] = Counter()
+    def __init__(self) -> None:
+        self._tries = WrongTries(MINUTE_SECONDS)
 
     def one_more(self, request: Request) -> None:
         """Raises 429 when there were too many from there in this minute."""
-        if self._monotonic() >= self._ends or len(self._counts) > SITES_KEPT:
-            self._ends = self._monotonic() + MINUTE_SECONDS
-            self._counts.clear()
-        site = _site(request)
-        self._counts[site] += 1
-        if self._counts[site] > WRONG_A_MINUTE:
-            raise self._too_many()
+        self.check(request)
+        self._tries.one_more(site_in(request))
 
     def check(self, request: Request) -> None:
         """Raises 429 if one more would: for a token that costs a look into the store."""
-        if self._monotonic() < self._ends and self._counts[_site(request)] >= WRONG_A_MINUTE:
-            raise self._too_many()
-
-    def _too_many(self) -> Refused:
-        wait = str(max(1, round(self._ends - self._monotonic())))
-        return Refused(429, f"Too many wrong tokens. Wait {wait} s.", headers={"Retry-After": wait})
+        if (rest := self._tries.wait_of(site_in(request))) is not None:
+            wait = str(max(1, round(rest)))
+            raise Refused(429, f"Too many wrong tokens. Wait {wait} s.", headers={"Retry-After": wait})
 
 
-def _site(request: Request) -> str:
+def site_in(request: Request) -> str:
+    """The address that a request comes from, as one that counts."""
     return site_of(request.client.host if request.client else None)
 
 
@@ -85,9 +82,3 @@ def same(secret: SecretStr | None, given: str | None) -> bool:
     if secret is None or given is None:
         return False
     return hmac.compare_digest(secret.get_secret_value().encode(), given.encode())
-
-
-async def say_why(request: Request, error: Any) -> JSONResponse:
-    """The answer to `Refused`."""
-    request.state.why = error.detail
-    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)

@@ -5,20 +5,22 @@ Why, it says to whoever has `API_TOKEN` alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import parse_qs
 
-from fastapi import HTTPException
+from fastapi import Depends, HTTPException
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY = 1024 * 1024
 """What SNS sends has at most 256 KB, quoted within JSON up to double that; Notion sends properties along."""
 
 MAX_SMALL_BODY = 64 * 1024
 """Of a request that is a few fields."""
+
+MOST_FORM_FIELDS = 500
 
 WORDS = {
     400: "bad request",
@@ -66,6 +68,13 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": Error, "description": WORDS[code].capitalize()} for code in codes}
 
 
+def page_or(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The answers of an operation that shows a page, for its description."""
+    said = "A page; programs get JSON from /join and /unsubscribe if they ask for it"
+    page = {"model": Ok, "content": {"text/html": {}}, "description": said}
+    return {200: page, **errors(*codes)}
+
+
 def wants_json(request: Request) -> bool:
     """A program, and no browser."""
     accept = request.headers.get("accept", "")
@@ -90,43 +99,42 @@ def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": content}}
 
 
-class ShortBodies:
-    """Cuts every body off at `most` bytes: the framework would read it whole before it asks for a token.
-
-    `more`: paths that may have more.
-    """
-
-    def __init__(self, app: ASGIApp, most: int, more: Mapping[str, int] | None = None) -> None:
-        self._app = app
-        self._most = most
-        self._more = more or {}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        taken = 0
-        most = self._more.get(scope.get("path", ""), self._most)
-
-        async def counted() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > most:
-                raise HTTPException(413)
-            return message
-
-        await self._app(scope, counted, send)
+def form_of(fields: Mapping[str, object], required: Iterable[str] = ()) -> dict[str, Any]:
+    """The same of a form that `form_within` reads."""
+    schema = {"type": "object", "required": [*required], "properties": dict(fields)}
+    return {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The whole body, or 413 as soon as it is too long: nobody fills our memory."""
+    """The whole body, or 413 as soon as it is too long: nobody fills our memory. Every route reads its body
+    by this: the framework would read it whole before it asks for a token."""
     declared = request.headers.get("content-length", "")
+    too_long = HTTPException(413, f"The body has more than {most:,} bytes.")
     if declared.isdecimal() and int(declared) > most:
-        raise HTTPException(413)
+        raise too_long
     body = bytearray()
     try:
         async for chunk in request.stream():
             body += chunk
             if len(body) > most:
-                raise HTTPException(413)
+                raise too_long
     except ClientDisconnect:
-        raise HTTPException(400) from None
+        raise HTTPException(400, "The body did not arrive whole.") from None
     return bytes(body)
+
+
+Form = Mapping[str, Sequence[str]]
+"""The values of each field."""
+
+
+def form_within(most: int) -> Any:
+    """A dependency: the form that was posted, 413 if it has more than `most` bytes."""
+
+    async def read(request: Request) -> Form:
+        body = (await read_body(request, most)).decode("utf-8", "replace")
+        try:
+            return parse_qs(body, max_num_fields=MOST_FORM_FIELDS)
+        except ValueError:
+            raise HTTPException(400) from None
+
+    return Depends(read)

@@ -16,20 +16,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
-from gateway import api, articles, media, metrics, progress, requests, ses_events
-from gateway.access import Refused, WrongTokens, say_why
-from gateway.answers import MAX_BODY, Health, Held, ShortBodies, errors, refusal, what_is_wrong
+from gateway import api, articles, media, progress, requests, ses_events
+from gateway.access import Refused, WrongTokens
+from gateway.answers import Health, Held, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
-from gateway.api.single_mails import MAX_BATCH_BODY
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Desk, Tools
-from gateway.dashboard.imports import MAX_UPLOAD_BYTES
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
-from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
+from gateway.readers import join, preferences, unsubscribe, web_archive
 from gateway.readers.own_data import OwnData
-from gateway.refusals import RefusalLog
-from gateway.refused_webhooks import RefusedWebhooks
+from gateway.refusals import RefusalLog, RefusedWebhooks
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
 from gateway.watch import Watch
@@ -37,11 +34,19 @@ from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import StoreError
 from mailout.base.settings import Settings
 from mailout.insight.reporting.queue_json import single_mails_dict
+from mailout.kinds.single_mails.single_mails import Code
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
 EMIT_SECONDS = 30.0
 """For the watch's event, a few answers of Prefect's server."""
+API_CODES = {
+    400: Code.INVALID_PAYLOAD,
+    413: Code.INVALID_PAYLOAD,
+    429: "RATE_LIMITED",
+    503: "UNAVAILABLE",
+}
+"""What the API says for a refusal that is not its own."""
 
 
 class _App(FastAPI):
@@ -96,8 +101,6 @@ def create_app(
     )
     app.answer_seconds = answer_seconds
     app.refused_webhooks = refused
-    more = {api.BATCH: MAX_BATCH_BODY, "/people/import": MAX_UPLOAD_BYTES}
-    app.add_middleware(ShortBodies, most=MAX_BODY, more=more)
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
     app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
@@ -105,16 +108,14 @@ def create_app(
     app.include_router(unsubscribe.router(settings, store))
     if settings.signup:
         app.include_router(join.router(settings, store))
-    own = OwnData.of(settings, store, rehearses=queue_forecast.rehearses, emitter=emitter)
-    app.include_router(preferences.router(settings, store, own))
-    if own is not None:
-        forget = (tools or Tools()).forget
-        app.include_router(own_data.router(own, preferences.pages_of(settings), forget))
+    own_data = OwnData(settings, store, (tools or Tools()).forget) if OwnData.is_possible(settings) else None
+    app.include_router(preferences.router(settings, store, own_data))
+    if own_data is not None:
+        app.include_router(own_data.router())
     app.include_router(web_archive.router(settings, store))
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
-    app.include_router(metrics.router(settings, store, queue_forecast, wrong))
     tools = tools or Tools()
     app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
     app.include_router(dashboard.routes)
@@ -127,7 +128,6 @@ def create_app(
         held = single_mails_dict(waiting)
         return Health(ok=True, single_mails=Held(**held) if held else None)
 
-    app.add_exception_handler(Refused, say_why)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(StoreError, _store_failed)
@@ -146,6 +146,14 @@ def _from_a_thread(
 
 
 async def _refused(request: Request, error: Any) -> JSONResponse:
+    """The API's callers get a problem; those whom the reason concerns get it, all others a word."""
+    if error.status_code in API_CODES and request.url.path.startswith("/v1/"):
+        code = API_CODES[error.status_code]
+        problem = ApiProblem(error.status_code, code, error.detail, headers=error.headers)
+        return await answer_problem(request, problem)
+    if isinstance(error, Refused):
+        request.state.why = error.detail
+        return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
     return refusal(error.status_code, headers=error.headers)
 
 
@@ -158,10 +166,8 @@ async def _misunderstood(request: Request, error: Any) -> JSONResponse:
 async def _store_failed(request: Request, error: Exception) -> JSONResponse:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
-    if request.url.path.startswith("/v1/"):
-        later = ApiProblem(503, "UNAVAILABLE", "Nothing was taken in.", headers={"Retry-After": "10"})
-        return await answer_problem(request, later)
-    return refusal(503, headers={"Retry-After": "10"})
+    later = HTTPException(503, "Nothing was taken in.", headers={"Retry-After": "10"})
+    return await _refused(request, later)
 
 
 async def _failed(request: Request, error: Exception) -> JSONResponse:

@@ -16,10 +16,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from gateway.access import same
-from gateway.answers import MAX_SMALL_BODY, read_body
+from gateway.access import same, site_in
+from gateway.answers import MAX_SMALL_BODY, body_of, read_body
 from gateway.prefect_events import Emitter
-from gateway.server import site_of
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import Abort, UsageError
 from mailout.base.settings import Settings
@@ -68,13 +67,13 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
     routes = APIRouter(tags=["articles"])
     articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
 
-    @routes.post("/articles/send", openapi_extra=_BODY, responses=_ANSWERS, status_code=202)
+    @routes.post("/articles/send", openapi_extra=body_of(ArticleRequest), responses=_ANSWERS, status_code=202)
     async def send(request: Request) -> JSONResponse:
         """Ask for a batch of an article. The same batch again is the same batch."""
         if settings.admin_password is None:
             message = "ADMIN_PASSWORD is not set on the server: set it, and restart the gateway."
             return _refusal(503, "ADMIN_PASSWORD_NOT_SET", message)
-        site = site_of(request.client.host if request.client else None)
+        site = site_in(request)
         if (wait := wrong.wait_of(site)) is not None:
             return _too_many(wait)
         given, raw = _password_in_header(request), b""
@@ -94,7 +93,7 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             return _wrong_fields(_problems(error))
         try:
             known = await run_in_threadpool(articles.known, order)
-            id = known.id if known else await run_in_threadpool(_id_if_anybody, articles, order)
+            id = known.id if known else await run_in_threadpool(articles.id_if_anybody, order)
             if id is None:
                 return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
             new = known is None and await run_in_threadpool(_ask, store, order)
@@ -111,14 +110,6 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
     return routes
 
 
-def _id_if_anybody(articles: ArticleIntake, order: ArticleOrder) -> str | None:
-    """The id it will have; None: it has nothing for anybody."""
-    slices = articles.live_slices(order.article_key)
-    if not articles.anybody(slices, articles.read_filter(order.audience_filter)):
-        return None
-    return articles.id_of(order, slices)
-
-
 def _ask(store: Store, order: ArticleOrder) -> bool:
     """Whether it is new. The first that asked for a batch has it, also while no flow has taken it up yet."""
     ours = Asked(order.to_ref(), RequestKind.ARTICLE)
@@ -128,7 +119,7 @@ def _ask(store: Store, order: ArticleOrder) -> bool:
             continue
         first = ArticleOrder.from_ref(asked.ref)
         if (first.campaign_tag, first.send_batch_id) == (order.campaign_tag, order.send_batch_id):
-            if not first.is_same_batch(order):
+            if (first.article_key, first.audience_filter) != (order.article_key, order.audience_filter):
                 store.answered(ours)
                 raise BatchUsed.for_other(first.article_key, first.audience_filter)
             break
@@ -184,8 +175,6 @@ def _refusal(
     return JSONResponse(body, status, headers=headers)
 
 
-_SCHEMA = {"schema": ArticleRequest.model_json_schema()}
-_BODY = {"requestBody": {"required": True, "content": {"application/json": _SCHEMA}}}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Nobody is in the audience"},
     400: {"description": "A field is wrong: details says which"},

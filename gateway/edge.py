@@ -4,16 +4,12 @@ if it refuses, and an end to waiting."""
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from collections.abc import MutableMapping
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.answers import WORDS
-from gateway.refusals import RefusalLog
-from gateway.refused_webhooks import RefusedWebhooks
+from gateway.answers import WORDS, refusal
+from gateway.refusals import RefusalLog, RefusedWebhooks
 from gateway.server import site_of
 
 ANSWER_SECONDS = 10.0
@@ -26,7 +22,7 @@ _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "no-referrer",  # the address of a reader's page is the right to unsubscribe
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -35,7 +31,6 @@ _HEADERS = {
 HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 """Unless an answer brings its own."""
 HEADERS_OVER_TLS = [*HEADERS, (b"strict-transport-security", b"max-age=31536000")]
-RETRY_LATER = (b"retry-after", b"10")
 
 
 class Edge:
@@ -51,8 +46,8 @@ class Edge:
         most: int = MOST_AT_ONCE,
     ) -> None:
         self._app = app
-        self._refusals = refusals
-        self._webhooks = webhooks
+        self.refusals = refusals
+        self.webhooks = webhooks
         self._seconds = seconds
         self._most = most
         self._running = 0
@@ -61,7 +56,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(scope, send, self._refusals, self._webhooks)
+        answer = _Answer(self, scope, receive, send)
         if self._running >= self._most:
             await answer.refuse(503, "too many requests at once")
             return
@@ -95,15 +90,13 @@ def _drop_long_cookies(scope: Scope) -> None:
 class _Answer:
     """The way out of one request: whoever begins to answer first does so alone."""
 
-    def __init__(
-        self, scope: Scope, send: Send, refusals: RefusalLog, webhooks: RefusedWebhooks | None
-    ) -> None:
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
         self._started = False
         self._refusing: asyncio.Task[None] | None = None
+        self._edge = edge
         self._scope = scope
+        self._receive = receive
         self._send = send
-        self._refusals = refusals
-        self._webhooks = webhooks
 
     async def send(self, message: Message) -> None:
         """The app's way."""
@@ -115,17 +108,9 @@ class _Answer:
             self._refusing = asyncio.ensure_future(self.refuse(503, "it took too long"))
 
     async def refuse(self, status: int, why: str) -> None:
-        state: MutableMapping[str, Any] = self._scope.setdefault("state", {})
-        state["why"] = why
-        body = json.dumps({"error": WORDS[status]}).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *([RETRY_LATER] if status == 503 else []),
-            (b"connection", b"close"),
-        ]
-        await self._pass_on({"type": "http.response.start", "status": status, "headers": headers})
-        await self._pass_on({"type": "http.response.body", "body": body})
+        self._scope.setdefault("state", {})["why"] = why
+        headers = {"Connection": "close"} | ({"Retry-After": "10"} if status == 503 else {})
+        await refusal(status, headers)(self._scope, self._receive, self._pass_on)
 
     async def _pass_on(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -145,10 +130,10 @@ class _Answer:
             return
         path = self._scope["path"]
         why = self._scope.get("state", {}).get("why") or WORDS.get(status, "not possible")
-        if self._webhooks is not None and self._scope["method"] == "POST":
-            self._webhooks.add(path, why)
+        if self._edge.webhooks is not None and self._scope["method"] == "POST":
+            self._edge.webhooks.add(path, why)
         if status in (401, 429):
             client = self._scope.get("client")
-            self._refusals.wrong_token(site_of(client[0] if client else None), path)
+            self._edge.refusals.wrong_token(site_of(client[0] if client else None), path)
             return
-        self._refusals.request(self._scope["method"], path, status, why)
+        self._edge.refusals.request(self._scope["method"], path, status, why)

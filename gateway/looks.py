@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 from gateway.prefect_events import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT
@@ -55,7 +56,7 @@ def looks(
         yield Look("Ready pages", QUEUE_EVENT, NOTION_SECONDS, lambda: _ready(store, pages))
         yield Look("drafts", QUEUE_EVENT, DRAFTS_SECONDS, lambda: _drafts(store, pages))
     if queue is not None:
-        yield Look("SQS", EVENTS_EVENT, 0.0, _Sqs(settings, store, queue).find)
+        yield Look("SQS", EVENTS_EVENT, 0.0, partial(_sqs, settings, store, queue, count()))
 
 
 def _queue(settings: Settings, store: Store) -> Found:
@@ -132,15 +133,7 @@ class _SingleMails:
         return {f"a sender, asked for at {self._asked_at}": 0.0}
 
 
-class _Sqs:
+def _sqs(settings: Settings, store: Store, queue: ingest.EventQueue, rounds: Iterator[int]) -> Found:
     """Takes what the queue holds into the inbox; what was taken is something to apply."""
-
-    def __init__(self, settings: Settings, store: Store, queue: ingest.EventQueue) -> None:
-        self._topics = settings.sns_topic_arns
-        self._store = store
-        self._queue = queue
-        self._rounds = count()
-
-    def find(self) -> Found:
-        taken = ingest.poll(self._store, self._queue, self._topics)
-        return {f"taken {next(self._rounds)}": 0.0} if taken else {}
+    taken = ingest.poll(store, queue, settings.sns_topic_arns)
+    return {f"taken {next(rounds)}": 0.0} if taken else {}

@@ -18,7 +18,6 @@ _NAME = re.compile(r"[0-9a-f]{64}(?:\.[a-z0-9]{1,5})?")
 
 HEADERS = {
     "Cache-Control": "public, max-age=31536000, immutable",  # the name is the hash: it never changes
-    "X-Content-Type-Options": "nosniff",
     # An SVG opened by itself is a page, and could bring a script.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
     "Cross-Origin-Resource-Policy": "cross-origin",  # webmail shows it on pages of its own

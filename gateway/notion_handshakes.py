@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from gateway.access import site_in
 from gateway.refusals import RefusalLog
-from gateway.server import site_of
 from mailout.base.settings import Settings
 
 HANDSHAKE_FILE = "notion-webhook-tokens.txt"
@@ -46,7 +46,7 @@ class NotionHandshakes:
         if self._is_set:
             self._log.handshake(IS_SET)
             return True
-        site = site_of(request.client.host if request.client else None)
+        site = site_in(request)
         self._tokens.pop(site, None)
         self._tokens[site] = token
         while len(self._tokens) > ADDRESSES_KEPT:

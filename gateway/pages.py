@@ -9,28 +9,25 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.requests import Request
 
+from gateway.answers import refusal, wants_json
 from mailout.base.addresses import as_written
+from mailout.base.settings import Settings
 from mailout.base.signed_links import TokenData
 from mailout.letters.content.brand import DARK_PAPER, PAPER, Brand
 from mailout.letters.content.colors import SEEN, readable_on, words_on
+from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import Language, language, preferred, shipped
-from mailout.letters.content.layout import PLAIN
 
 TEMPLATES = Environment(
     loader=PackageLoader("gateway"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 POLICY = "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Robots-Tag": "noindex, nofollow",
-    "Referrer-Policy": "no-referrer",  # the address of the page is the right to unsubscribe
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": POLICY,
-}
+NO_INDEX = {"X-Robots-Tag": "noindex, nofollow"}
 
 
 class Page(StrEnum):
@@ -59,30 +56,24 @@ class Page(StrEnum):
 class Pages:
     """In `LANGUAGE`; without it, as the reader's browser wishes."""
 
-    def __init__(
-        self,
-        org_name: str | None,
-        org_address: str | None,
-        write_to: str | None,
-        brand: Brand = PLAIN,
-    ) -> None:
-        self._org = {"org_name": org_name, "org_address": org_address, "write_to": _mailto(write_to)}
+    def __init__(self, settings: Settings) -> None:
+        brand = brand_of(settings)
+        self._org = {
+            "org_name": settings.org_name,
+            "org_address": settings.org_address,
+            "write_to": _mailto(settings.reply_to or settings.from_email),
+        }
         self._language = brand.language
         self._look = {"logo": brand.logo, "logo_dark": brand.logo_dark, "style": _style(brand)}
-        self._headers = HEADERS | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
+        self._headers = NO_INDEX | {"Content-Security-Policy": _policy(brand, self._look["style"] or "")}
 
     def show(
-        self,
-        page: Page,
-        status: int = 200,
-        *,
-        accept_language: str = "",
-        chosen: str | None = None,
-        **values: Any,
+        self, request: Request, page: Page, status: int = 200, *, chosen: str | None = None, **values: Any
     ) -> HTMLResponse:
-        """`chosen`: the reader's own choice, if they have made one."""
-        spoken = self.spoken(accept_language, chosen)
-        html = TEMPLATES.get_template(f"{page}.html.j2").render(
+        """`chosen`: the reader's own choice of a language, if they have made one."""
+        spoken = self.spoken(request, chosen)
+        html = TEMPLATES.select_template([f"{page}.html.j2", "said.html.j2"]).render(
+            page=page.value,
             **self._org,
             **self._look,
             words=spoken,
@@ -91,9 +82,18 @@ class Pages:
         )
         return HTMLResponse(html, status, headers=self._headers | {"Content-Language": spoken.code})
 
-    def spoken(self, accept_language: str, chosen: str | None = None) -> Language:
+    def answer(self, request: Request, page: Page, status: int = 200, **values: Any) -> Response:
+        """The page; for a program, what it comes to in a word."""
+        if not wants_json(request):
+            return self.show(request, page, status, **values)
+        if status >= 400:
+            return refusal(status, headers=NO_INDEX)
+        told = {"ok": False, "confirm": "POST"} if page in (Page.ASK, Page.CONFIRM) else {"ok": True}
+        return JSONResponse(told, headers=NO_INDEX)
+
+    def spoken(self, request: Request, chosen: str | None = None) -> Language:
         wanted = chosen if chosen in shipped() else self._language
-        return language(wanted) if wanted else preferred(accept_language)
+        return language(wanted) if wanted else preferred(request.headers.get("accept-language", ""))
 
 
 def _style(brand: Brand) -> str:

@@ -1,44 +1,35 @@
-"""The queue over HTTP: how it stands, once or as a stream, and what a person can do with a mailout."""
+"""The queue over HTTP: how it stands, once, as a stream or for Prometheus, and what a person can do with a
+mailout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from gateway.access import Refused, WrongTokens, token_needed
-from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Error, body_of, read_body, what_is_wrong
+from gateway.access import Refused, WrongTokens, given, token_needed
+from gateway.answers import MAX_BODY, MAX_SMALL_BODY, body_of, errors, read_body
 from gateway.stream import STREAM_POLL_SECONDS, Stream
 from mailout.base.errors import MailoutError, NotFound, StoreUnavailable
 from mailout.base.settings import Settings
-from mailout.insight.page_status.port import DueReports
+from mailout.insight.metrics.scrape import scrape
 from mailout.insight.reporting.queue_json import mailout_dict, snapshot_dict
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.actions import SettleVerdict
-from mailout.outbox.queue.port import QueueStore
 from mailout.outbox.queue.snapshot import QueueForecast
+from mailout.store import Store
 
 Id = Annotated[str, Path(description="The mailout's id, as the poll shows it")]
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Error, "description": "No token, or a wrong one"},
-    403: {"model": Error, "description": "API_TOKEN is not set"},
-    429: {"model": Error, "description": "Too many wrong tokens from this address"},
-    503: {"model": Error, "description": "The store does not answer"},
-}
-ACT_REFUSALS = REFUSALS | {
-    404: {"model": Error, "description": "No such mailout"},
-    409: {"model": Error, "description": "It cannot be done now; the answer says why"},
-}
-
-
-Model = TypeVar("Model", bound=BaseModel)
+REFUSALS = errors(401, 403, 429, 503)
+ACT_REFUSALS = REFUSALS | errors(404, 409)
 
 
 class Pause(BaseModel):
@@ -52,13 +43,9 @@ class Settle(BaseModel):
     messages: list[str] | None = Field(None, description="Only these, by their ids; none: all in doubt")
 
 
-class ProgressStore(QueueStore, DueReports, Protocol):
-    """What is shown and what a person may change."""
-
-
 def router(
     settings: Settings,
-    store: ProgressStore,
+    store: Store,
     queue_forecast: QueueForecast,
     wrong: WrongTokens,
     *,
@@ -77,8 +64,14 @@ def router(
     @routes.get("/mail/progress/stream", responses=REFUSALS, response_class=StreamingResponse)
     async def watch() -> StreamingResponse:
         """The poll's answer as server-sent events (`event: progress`), whenever it has changed."""
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        headers = {"X-Accel-Buffering": "no"}
         return StreamingResponse(stream.events(), media_type="text/event-stream", headers=headers)
+
+    @routes.get("/metrics", tags=["metrics"], responses=REFUSALS, response_class=Response)
+    def metrics() -> Response:
+        """Counters and gauges in Prometheus's text format."""
+        text = scrape(store, scope=queue_forecast.scope, rate=queue_forecast.rate)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     def act(id: str, do: Callable[[], object]) -> dict[str, Any]:
         try:
@@ -103,7 +96,7 @@ def router(
     async def pause(request: Request, id: Id) -> dict[str, Any]:
         """Hold it until somebody resumes it. What is in hand is finished."""
         raw = await read_body(request, MAX_SMALL_BODY)
-        why = _given(Pause, raw).note if raw.strip() not in (b"", b"null") else None
+        why = given(Pause, raw).note if raw.strip() not in (b"", b"null") else None
         return await run_in_threadpool(act, id, lambda: actions.pause(store, id, why))
 
     @routes.post("/mailouts/{id}/resume", responses=ACT_REFUSALS)
@@ -119,17 +112,10 @@ def router(
     @routes.post("/mailouts/{id}/settle", responses=ACT_REFUSALS, openapi_extra=body_of(Settle))
     async def settle(request: Request, id: Id) -> dict[str, Any]:
         """Say what became of messages that were handed over and never answered for."""
-        word = _given(Settle, await read_body(request, MAX_BODY))
+        word = given(Settle, await read_body(request, MAX_BODY))
         timing = Timing.of(settings.lock_seconds)
         return await run_in_threadpool(
             act, id, lambda: actions.settle(store, id, word.verdict, timing, word.messages)
         )
 
     return routes
-
-
-def _given(model: type[Model], raw: bytes) -> Model:
-    try:
-        return model.model_validate_json(raw)
-    except ValidationError as error:
-        raise Refused(422, what_is_wrong(error.errors())) from None

@@ -1,17 +1,27 @@
-"""The log of what the gateway refuses: a line each, and no more of them than a disk and a reader can take."""
+"""What the gateway refuses: a line in the log each, and no more of them than a disk and a reader can take;
+and refused webhooks, for the dashboard."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from mailout.base.errors import StoreError
+from mailout.insight.history.port import REFUSALS_KEPT, Noticed
 
 log = logging.getLogger("mailout.gateway")
 
 REFUSALS_WINDOW_SECONDS = 60.0
 LINES_PER_MINUTE = 60
 """Lines of requests that were refused, a minute: a scanner makes thousands."""
+WEBHOOK_PATHS = ("/ses-events", "/webhooks/notion", "/send-mailout", "/articles/send")
+WRITE_REFUSALS_SECONDS = 2.0
 
 
 @dataclass
@@ -55,6 +65,44 @@ class RefusalLog:
             log.log(level, "%s", line)
         else:
             minute.left_out += 1
+
+
+class RefusedWebhooks:
+    """For the dashboard: counted by reason. However many come, one write every few seconds, of so many kinds
+    at most."""
+
+    def __init__(self, store: Noticed, *, every: float = WRITE_REFUSALS_SECONDS) -> None:
+        self._store = store
+        self._every = every
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._writing: asyncio.Task[None] | None = None
+
+    def add(self, path: str, why: str) -> None:
+        if path not in WEBHOOK_PATHS:
+            return
+        kind = (path, shown(why, 500))
+        if kind in self._counts or len(self._counts) < REFUSALS_KEPT:
+            self._counts[kind] += 1
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.ensure_future(self._write_soon())
+
+    async def close(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+        await self._write()
+
+    async def _write_soon(self) -> None:
+        await asyncio.sleep(self._every)
+        await self._write()
+
+    async def _write(self) -> None:
+        counts, self._counts = self._counts, Counter()
+        if not counts:
+            return
+        try:
+            await run_in_threadpool(self._store.keep_refusals, counts)
+        except StoreError as error:
+            log.warning("%d refused requests are not shown on the dashboard: %s", counts.total(), error)
 
 
 def shown(text: str, most: int = 200) -> str:

@@ -16,12 +16,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, SecretStr, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, Field, SecretStr, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway.access import Refused, WrongTokens, same, token_needed
-from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Ok, body_of, errors, read_body, refusal, what_is_wrong
+from gateway.access import Refused, WrongTokens, given, same, token_needed
+from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Ok, body_of, errors, read_body, refusal
 from gateway.notion_handshakes import NotionHandshakes
 from gateway.prefect_events import Emitter
 from mailout.base import ids
@@ -34,7 +34,7 @@ from mailout.base.errors import (
     SourceUnavailable,
 )
 from mailout.base.settings import Settings
-from mailout.kinds.mailouts.readiness import already_sent
+from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.port import REHEARSING
@@ -110,10 +110,7 @@ def router(
     )
     async def send_mailout(request: Request) -> RequestAccepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
-        try:
-            wanted = MailoutRequest.model_validate_json(await read_body(request, MAX_SMALL_BODY))
-        except ValidationError as error:
-            raise Refused(400, what_is_wrong(error.errors())) from None
+        wanted = given(MailoutRequest, await read_body(request, MAX_SMALL_BODY), code=400)
         ref = await run_in_threadpool(_ref_of, wanted, store)
         is_test = wanted.test
         if page_lookup is not None and page_id_of(ref):
@@ -180,7 +177,7 @@ def _refuse_if_sent(ref: str, store: QueueStore) -> None:
     """A real mailout is sent once; whoever asks again need not wait for the queue to say so."""
     mailout = mailout_or_none(store, ids.mailout_id(ref))
     if mailout is not None and mailout.status is Status.COMPLETED:
-        raise Refused(422, f"{AbortCode.MAILOUT_ALREADY_SENT}: {already_sent(mailout.subject)}")
+        raise Refused(422, f"{AbortCode.MAILOUT_ALREADY_SENT}: {AlreadySent(mailout.subject)}")
 
 
 def _look_for(page: str, lookup: PageLookup) -> bool:

@@ -26,40 +26,18 @@ log = logging.getLogger("mailout.gateway")
 
 EMIT_EVERY = 5.0
 
+SIGNED = ("Type", "MessageId", "TopicArn", "Message", "Timestamp")
+SIGNATURE = ("Signature", "SignatureVersion", "SigningCertURL")
+_SCHEMA = {
+    "type": "object",
+    "required": [*SIGNED, *SIGNATURE],
+    "properties": {name: {"type": "string"} for name in (*SIGNED, *SIGNATURE, "Subject", "Token")},
+}
 DESCRIPTION = {
     "requestBody": {
         "required": True,
-        "description": "An SNS message: JSON, although SNS calls it text/plain.",
-        "content": {
-            "text/plain": {
-                "schema": {
-                    "type": "object",
-                    "required": [
-                        "Type",
-                        "MessageId",
-                        "TopicArn",
-                        "Message",
-                        "Timestamp",
-                        "Signature",
-                        "SignatureVersion",
-                        "SigningCertURL",
-                    ],
-                    "properties": {
-                        "Type": {"type": "string", "enum": [kind.value for kind in sns.SnsKind]},
-                        "MessageId": {"type": "string"},
-                        "TopicArn": {"type": "string"},
-                        "Subject": {"type": ["string", "null"]},
-                        "Message": {"type": "string", "description": "An SES event, as JSON"},
-                        "Timestamp": {"type": "string", "format": "date-time"},
-                        "Token": {"type": "string", "description": "Confirmations only"},
-                        "SubscribeURL": {"type": "string", "description": "Confirmations only; never opened"},
-                        "Signature": {"type": "string", "format": "byte"},
-                        "SignatureVersion": {"type": "string", "enum": ["1", "2"]},
-                        "SigningCertURL": {"type": "string", "format": "uri"},
-                    },
-                }
-            }
-        },
+        "description": "An SNS message: JSON, although SNS calls it text/plain. `Message` is an SES event.",
+        "content": {"text/plain": {"schema": _SCHEMA}},
     }
 }
 

@@ -99,11 +99,9 @@ class Watch:
             try:
                 self.once(look, attention, emit)
                 pause = look.every
-            except MailoutError as error:
-                log.warning("%s could not be looked at: %s", look.name, error)
-                pause = max(look.every, FIRST_REPEAT_SECONDS)
-            except Exception:
-                log.exception("%s could not be looked at", look.name)
+            except Exception as error:
+                unforeseen = not isinstance(error, MailoutError)
+                log.warning("%s could not be looked at: %s", look.name, error, exc_info=unforeseen)
                 pause = max(look.every, FIRST_REPEAT_SECONDS)
 
     def once(self, look: Look, attention: Attention, emit: Emit) -> bool:

@@ -1,7 +1,4 @@
-"""Wrong passwords: ten in a quarter of an hour for each address; many over all slow everybody, a little.
-
-One counter for every place that takes a password: guesses here count there.
-"""
+"""Wrong passwords and tokens, counted by address: so many in a while, then it has to wait."""
 
 from __future__ import annotations
 
@@ -17,16 +14,12 @@ WRONG_PASSWORD_SECONDS = 2.0
 SITES_KEPT = 10_000
 
 
-class WrongPasswords:
+class WrongTries:
     """Counted in the memory of this process: a restart forgives."""
 
-    def __init__(
-        self,
-        monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
         self._monotonic = monotonic
-        self._sleep = sleep
         self._ends = 0.0
         self._total = 0
         self._counts: Counter[str] = Counter()
@@ -35,18 +28,6 @@ class WrongPasswords:
         """Seconds until this address may try again; None: now."""
         self._begin_again_if_over()
         return self._ends - self._monotonic() if self._counts[site] >= MOST_FROM_ONE else None
-
-    @property
-    def slow_by(self) -> float:
-        """Before any password is looked at, also a right one: nobody learns from how long it took."""
-        self._begin_again_if_over()
-        return WRONG_PASSWORD_SECONDS if self._total >= MANY_OVER_ALL else 0.0
-
-    async def take_turn(self, site: str) -> float | None:
-        """Before a password is compared: wait if there were many wrong ones, then as `wait_of`. Await nothing
-        between this and `one_more`: guesses at the same time are counted one by one."""
-        await self._sleep(self.slow_by)
-        return self.wait_of(site)
 
     def one_more(self, site: str) -> None:
         self._begin_again_if_over()
@@ -65,6 +46,31 @@ class WrongPasswords:
     def _begin_again_if_over(self) -> None:
         now = self._monotonic()
         if now >= self._ends:
-            self._ends = now + LOCKOUT_SECONDS
+            self._ends = now + self._seconds
             self._total = 0
             self._counts.clear()
+
+
+class WrongPasswords(WrongTries):
+    """Ten in a quarter of an hour for each address; many over all slow everybody, a little. One counter for
+    every place that takes a password: guesses here count there."""
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(LOCKOUT_SECONDS, monotonic)
+        self._sleep = sleep
+
+    @property
+    def slow_by(self) -> float:
+        """Before any password is looked at, also a right one: nobody learns from how long it took."""
+        self._begin_again_if_over()
+        return WRONG_PASSWORD_SECONDS if self._total >= MANY_OVER_ALL else 0.0
+
+    async def take_turn(self, site: str) -> float | None:
+        """Before a password is compared: wait if there were many wrong ones, then as `wait_of`. Await nothing
+        between this and `one_more`: guesses at the same time are counted one by one."""
+        await self._sleep(self.slow_by)
+        return self.wait_of(site)

@@ -13,7 +13,6 @@ from mailout.insight.metrics.port import Counts
 from mailout.insight.page_status.port import DueReports
 from mailout.insight.retention.port import Archives
 from mailout.kinds.articles.port import Articles
-from mailout.kinds.notifications.port import Notifications
 from mailout.kinds.single_mails.companies import Companies
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.content.port import Contents
@@ -38,7 +37,6 @@ class Store(
     Archives,
     History,
     Noticed,
-    Notifications,
     Articles,
     SingleMails,
     Companies,

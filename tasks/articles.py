@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from prefect import get_run_logger, task
-from prefect.cache_policies import NO_CACHE
 
 from mailout.app.engine import Engine
-from mailout.insight.reporting.census import census_lines, census_table
+from mailout.insight.reporting.details import census_lines, census_table
 from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.requests import answer
 from mailout.outbox.queue.port import Request, RequestKind
 from tasks.artifacts import show_table
-from tasks.letter import LetterRef, if_transient
+from tasks.letter import REPEATABLE, LetterRef
 from tasks.logs import hidden, with_engine
 
 
-@task(
-    name="load slices",
-    task_run_name="load slices: {article_key}",
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="load slices", task_run_name="load slices: {article_key}", **REPEATABLE)
 @with_engine
 def load_slices(engine: Engine, article_key: str) -> int:
     """How many slices would be sent now; an error if there is none."""
@@ -32,14 +24,7 @@ def load_slices(engine: Engine, article_key: str) -> int:
     return len(found)
 
 
-@task(
-    name="assemble variants",
-    task_run_name="assemble variants: {order.article_key}",
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=5,
-    retry_condition_fn=if_transient,
-)
+@task(name="assemble variants", task_run_name="assemble variants: {order.article_key}", **REPEATABLE)
 @with_engine
 def assemble_variants(engine: Engine, order: ArticleOrder) -> LetterRef | None:
     """Take the census, render each variant, enqueue the batch. None: there is nobody to send to.

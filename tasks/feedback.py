@@ -7,7 +7,7 @@ from prefect.cache_policies import NO_CACHE
 
 from mailout.app import wiring
 from mailout.app.engine import Engine
-from mailout.insight.history.counting import keep_counts
+from mailout.insight.history.port import days_ago
 from mailout.outbox.feedback import ingest
 from mailout.outbox.feedback.port import Applied
 from mailout.outbox.feedback.reconcile import Reconciled
@@ -53,7 +53,7 @@ def reconcile(engine: Engine) -> Reconciled:
     """Reap, look for doubts, ask for the quota, check and keep counts, erase sign-ups that nobody confirmed,
     tell rates to pages. Repeatable."""
     found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
-    keep_counts(engine.store, engine.limits.timezone)
+    engine.store.keep_counts(days_ago(engine.store.now(), engine.limits.timezone, 0))
     erase_unconfirmed(engine.store)
     logger = get_run_logger()
     for drift in found.drift:

@@ -9,7 +9,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, get_type_hints
 
@@ -29,19 +29,22 @@ OURS = "mailout"
 PREFECTS = ("prefect.flow_runs", "prefect.task_runs", "prefect.extra")
 
 
-def with_engine(function: Callable[Concatenate[Engine, P], R]) -> Callable[P, R]:
+def with_engine(
+    function: Callable[Concatenate[Engine, P], R],
+    around: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Callable[P, R]:
     """For the function of a flow or a task: it is given the process's engine as its first argument, which
     Prefect does not see. It logs as the settings say, and an error of its shows nothing that is to be
     hidden: Prefect makes the state of a run from it."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _set_up() as engine:
+        with around(), _set_up() as engine:
             return function(engine, *args, **kwargs)
 
     @wraps(function)
     def run_in_turns(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, Any]:
-        with _set_up() as engine:
+        with around(), _set_up() as engine:
             return (yield from cast("Generator[Any, Any, Any]", function(engine, *args, **kwargs)))
 
     chosen = cast("Callable[P, R]", run_in_turns) if inspect.isgeneratorfunction(function) else run

@@ -1,12 +1,22 @@
-"""Single mails, sent as they come."""
+"""Single mails and a producer's notifications, sent as they come."""
 
 from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
+from mailout.app import notification_wiring
 from mailout.app.engine import Engine
 from mailout.app.single_mail_run import SingleMailRun
+from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.port import NotificationCounts
+from mailout.kinds.notifications.watch import dispatch
 from tasks.logs import with_engine
 
 
@@ -17,3 +27,41 @@ def send_single_mails(engine: Engine, run: SingleMailRun, seconds: float) -> boo
     went_on = run.run(seconds)
     get_run_logger().info("%s", ", ".join(f"{n} {state}" for state, n in run.ended.items()) or "none came")
     return went_on
+
+
+@contextmanager
+def _finishing_on_sigterm(engine: Engine, stop: threading.Event) -> Iterator[None]:
+    """SIGTERM: what is in hand is finished and reported. Prefect would raise an exception, anywhere."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        stop.set()
+        engine.sending.stop()
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@task(name="dispatch notifications", cache_policy=NO_CACHE)
+@with_engine
+def send_notifications(
+    engine: Engine, db: str | None, seconds: float, in_place: bool, stop: threading.Event
+) -> NotificationCounts:
+    """So long, or (0) once. Repeatable: what was sent and not reported is reported, and not sent again."""
+
+    def open_worker() -> NotificationWorker:
+        return notification_wiring.notification_worker(engine, Path(db) if db else None, in_place=in_place)
+
+    with _finishing_on_sigterm(engine, stop):
+        if seconds:
+            counts = dispatch(open_worker, engine.clock, stop, seconds)
+        else:
+            with closing(open_worker()) as worker:
+                counts = worker.run(stop)
+    get_run_logger().info(counts.said())
+    return counts

@@ -12,8 +12,12 @@ PROCESSES = 8
 """As many as one would let the tests run in; with more, some share their ports."""
 
 
+SHARE = "PYTEST_XDIST_WORKER"
+"""The variable that says whose ports these are: gw0, gw1, …"""
+
+
 def _in_turn() -> Iterator[int]:
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    worker = int(os.environ.get(SHARE, "gw0").removeprefix("gw"))
     ports = range(20_000 + worker % PROCESSES, 32_000, PROCESSES)
     yield from random.SystemRandom().sample(ports, len(ports))
 

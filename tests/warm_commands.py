@@ -28,7 +28,7 @@ from typing import IO, NoReturn
 PROJECT = Path(__file__).resolve().parents[1]
 ALSO = (
     *("polars", "boto3", "mailout.adapters.notion", "mailout.adapters.ses", "mailout.adapters.supabase"),
-    *("mailout.adapters.parquet", "mailout.letters.audience.people_import", "gateway.app"),
+    *("mailout.insight.retention.archive_file", "mailout.letters.audience.people_import", "gateway.app"),
 )
 
 
@@ -115,9 +115,9 @@ def _server() -> str:
 
 
 def serve(path: str) -> None:
-    from cli.main import COMMANDS
+    from cli.main import COMMANDS, module_of
 
-    for name in (*(f"cli.commands.{name.replace('-', '_')}" for name in COMMANDS), *ALSO):
+    for name in (*map(module_of, COMMANDS), *ALSO):
         importlib.import_module(name)
     assert "prefect" not in sys.modules, "it reads the environment when it is imported"
     gc.collect()

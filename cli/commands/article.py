@@ -5,26 +5,27 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cli.commands.preview import SOMEBODY, write_and_show
 from cli.commands.send import Stop, ask_first, finish, run_here, starting
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
 from cli.progress import showing
 from cli.show import near
+from cli.subscriber_import import writing
 from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
 from mailout.base.errors import UsageError
-from mailout.insight.reporting.census import census_lines, census_table
+from mailout.base.time_format import iso
+from mailout.insight.reporting.details import census_lines, census_table
 from mailout.insight.reporting.phrases import count
 from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, write_errors
-from mailout.kinds.articles.variants import Census
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import FILTER, split_places
@@ -32,7 +33,6 @@ from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
-from mailout.outbox.delivery.preview import write_preview
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
@@ -40,7 +40,6 @@ Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="FILTER", help="state=OH, list=news, or a segment's filter."),
 ]
-SOMEBODY = "reader@example.org"
 
 
 @app.callback()
@@ -90,13 +89,10 @@ def pull(
     slices = article_rows.slices(engine.store, article_key)
     if not slices:
         raise UsageError(f"The store has no slice of {article_key}.", remedy="Check the key.")
-    try:
-        with out.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(_as_row(one) for one in slices)
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written: {error.strerror}.", remedy="Choose another.") from error
+    with writing(out) as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(_as_row(one) for one in slices)
     if json:
         print_json({"slices": len(slices), "file": str(out)})
     else:
@@ -138,31 +134,19 @@ def preview(
         )
     content = articles.render(article)
     links = footer_of(engine.settings).urls(tokens_of(engine.settings).make(to, "general"))
-    try:
-        about = write_preview(
-            document_of(article),
-            content,
-            out,
-            {**links, VIEW_URL: "#"},
-            to=to,
-            from_email=engine.settings.from_email or "nobody@example.org",
-            from_name=engine.settings.from_name or "",
-            reply_to=engine.settings.reply_to,
-            unsubscribe_url=links[UNSUBSCRIBE_URL],
-            date=engine.clock.now(),
-        )
-    except OSError as error:
-        raise UsageError(
-            f"{out} cannot be written to: {error.strerror}.", remedy="Choose another."
-        ) from error
-    if json:
-        print_json(about)
-        return
-    say(about["subject"], style="bold")
-    for file in about["files"]:
-        say(f"  {near(Path(file))}")
-    for problem in about["problems"]:
-        say(f"Check: {problem['message']}")
+    write_and_show(
+        json,
+        document_of(article),
+        content,
+        out,
+        {**links, VIEW_URL: "#"},
+        to=to,
+        from_email=engine.settings.from_email or "nobody@example.org",
+        from_name=engine.settings.from_name or "",
+        reply_to=engine.settings.reply_to,
+        unsubscribe_url=links[UNSUBSCRIBE_URL],
+        date=engine.clock.now(),
+    )
 
 
 @app.command()
@@ -225,15 +209,10 @@ def _ready(engine: Engine, order: ArticleOrder, *, yes: bool, json: bool) -> str
     if not json:
         _show_census(found.to_dict())
     if not engine.rehearses:
-        ask_first(engine, _announcement(engine, found), yes)
+        subject, settings = found.variants[0].title, engine.settings
+        said = Announcement(subject, found.recipients, settings.from_name, from_email_of(settings))
+        ask_first(engine, said, yes)
     return articles.id_of(order)
-
-
-def _announcement(engine: Engine, found: Census) -> Announcement:
-    settings = engine.settings
-    return Announcement(
-        found.variants[0].title, found.recipients, settings.from_name, from_email_of(settings)
-    )
 
 
 def _show_census(found: dict[str, Any]) -> None:
@@ -264,13 +243,9 @@ def _filter(written: list[str] | None) -> dict[str, str]:
 
 def _as_row(one: Slice) -> dict[str, str]:
     values = asdict(one)
-    times = {name: _iso(values[name]) for name in ("publish_at", "expires_at")}
+    times = {name: iso(values[name]) for name in ("publish_at", "expires_at")}
     values |= {"tags": ";".join(one.tags), "is_headline": "TRUE" if one.is_headline else "", **times}
     return {name: "" if values[name] is None else str(values[name]) for name in COLUMNS}
-
-
-def _iso(moment: float | None) -> str | None:
-    return None if moment is None else datetime.fromtimestamp(moment, UTC).isoformat()
 
 
 def _places(written: str) -> list[str]:

@@ -11,22 +11,16 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from cli.engine import read_settings
-from cli.output import Json, print_json, say
+from cli.engine import command_group, open_store, read_settings
+from cli.output import Json, answer, print_json, say
 from cli.tables import TextTable
-from mailout.app import wiring
 from mailout.base.errors import UsageError
 from mailout.base.time_format import day, iso
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Company
 from mailout.outbox.delivery.single_mails import OURS
 
-app = typer.Typer(
-    help="Companies that hand in single mails: add, list, limits.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("Companies that hand in single mails: add, list, limits.")
 
 RESERVED = frozenset({"all", "rehearsal", OURS})
 """What the counters of all are kept under, and the mails that mailout itself writes."""
@@ -36,23 +30,16 @@ _NAME = re.compile(r"[\w.@ -]{1,100}")
 @app.command(epilog="Example: mailout companies add shop")
 def add(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = False) -> None:
     """Add a company; one that is there stays as it is."""
-    store = wiring.open_store(read_settings())
-    try:
-        company = store.add_company(company_name(name))
-    finally:
-        store.close()
-    _show(company, json)
+    with open_store() as store:
+        _show(store.add_company(company_name(name)), json)
 
 
 @app.command("list", epilog="Example: mailout companies list")
 def list_companies(json: Json = False) -> None:
     """Every company with its own limits."""
     settings = read_settings()
-    store = wiring.open_store(settings)
-    try:
+    with open_store(settings) as store:
         known = companies.companies(store)
-    finally:
-        store.close()
     if json:
         print_json([_as_data(company) for company in known])
     elif not known:
@@ -64,17 +51,13 @@ def list_companies(json: Json = False) -> None:
 @app.command(epilog="Example: mailout companies limits shop --per-hour 1000 --per-day 10000")
 def limits(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    per_hour: Annotated[int | None, typer.Option("--per-hour", min=0, help="Mails an hour.")] = None,
-    per_day: Annotated[int | None, typer.Option("--per-day", min=0, help="Mails a day.")] = None,
+    per_hour: Annotated[int | None, typer.Option(min=0, help="Mails an hour.")] = None,
+    per_day: Annotated[int | None, typer.Option(min=0, help="Mails a day.")] = None,
     json: Json = False,
 ) -> None:
     """Set a company's own limits. One that is left out is the one for every company."""
-    store = wiring.open_store(read_settings())
-    try:
-        company = store.set_company_limits(company_name(name), per_hour, per_day)
-    finally:
-        store.close()
-    _show(company, json)
+    with open_store() as store:
+        _show(store.set_company_limits(company_name(name), per_hour, per_day), json)
 
 
 def company_name(written: str) -> str:
@@ -102,15 +85,12 @@ def _limit(limit: int | None) -> str:
 
 
 def _show(company: Company, json: bool) -> None:
-    if json:
-        print_json(_as_data(company))
-        return
     own = [
         f"{limit:,} {'mail' if limit == 1 else 'mails'} {span}"
         for limit, span in ((company.limit_per_hour, "an hour"), (company.limit_per_day, "a day"))
         if limit is not None
     ]
-    say(f"{company.id}: {', '.join(own) or 'no limits of its own'}.")
+    answer(json, _as_data(company), f"{company.id}: {', '.join(own) or 'no limits of its own'}.")
 
 
 def _as_data(company: Company) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.confirm import Yes, confirm
-from cli.engine import open_engine
+from cli.engine import command_group, open_engine
 from cli.names import SHORT_ID_CHARS
-from cli.output import Json, print_json, say
+from cli.output import Json, Yes, answer, confirm, print_json, say
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
@@ -20,19 +19,14 @@ from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import count
 from mailout.outbox.queue import dead_letters
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = command_group("Messages of articles that failed for good, and events that nobody can read.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]
 MAX_LISTED = 10_000
 
 
-@app.callback()
-def commands() -> None:
-    """Messages of articles that failed for good, and events that nobody can read."""
-
-
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the latest first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the latest first.")] = 100,
     json: Json = False,
 ) -> None:
     """The latest first."""
@@ -74,10 +68,11 @@ def requeue(
     engine = open_engine()
     letters = [_find(engine, id) for id in ids]
     mailouts = sorted({dead_letters.requeue(engine.store, letter["id"]) for letter in letters})
-    if json:
-        print_json({"requeued": [letter["id"] for letter in letters], "mailouts": mailouts})
-        return
-    say(f"{count(len(letters), 'message')} waiting in the queue, in {count(len(mailouts), 'mailout')}.")
+    answer(
+        json,
+        {"requeued": [letter["id"] for letter in letters], "mailouts": mailouts},
+        f"{count(len(letters), 'message')} waiting in the queue, in {count(len(mailouts), 'mailout')}.",
+    )
 
 
 @app.command()
@@ -87,10 +82,7 @@ def drop(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
     letter = _find(engine, id)
     confirm(f"Drop the dead letter {letter['id']} ({letter['error']})?", yes)
     engine.store.drop_dead_letter(letter["id"])
-    if json:
-        print_json({"dropped": letter["id"]})
-    else:
-        say("Dropped.")
+    answer(json, {"dropped": letter["id"]}, "Dropped.")
 
 
 def _find(engine: Engine, name: str) -> DeadLetter:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import sqlite3
 import sys
+from collections.abc import Callable
+from contextlib import chdir, closing
 from pathlib import Path
 from typing import Annotated, NoReturn
 from urllib.parse import urlsplit
@@ -14,7 +16,6 @@ import typer
 
 from cli.commands.article import send_batch
 from cli.commands.send import Stop, exit_code, finish, run_flow, starting
-from cli.notify_demo import PRODUCER, notify_demo
 from cli.output import say
 from cli.prefect_auth import AUTH_FILE
 from cli.processes import prefect_home
@@ -22,11 +23,11 @@ from cli.progress import showing
 from cli.show import near
 from cli.subscriber_import import import_into, show_counts
 from deployments import EXAMPLES
-from mailout.app import wiring
+from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.base.settings import Settings, load_settings
-from mailout.insight.reporting.census import census_lines
+from mailout.insight.reporting.details import census_lines
 from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.kinds.articles.order import ArticleOrder
@@ -38,15 +39,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 HOME = Path(".mailout-demo")
 MARK = "THIS-IS-A-DEMO.txt"
-DEMO_FILES = frozenset({MARK, "mailout.db", "mailout.db-wal", "mailout.db-shm", "prefect", AUTH_FILE}) | {
-    "journal",
-    PRODUCER,
-    f"{PRODUCER}-wal",
-    f"{PRODUCER}-shm",
-    "media",
-    "outbox",
-    "reports",
-}
+PRODUCER = "producer.db"
+DEMO_FILES = frozenset(
+    {MARK, AUTH_FILE, "prefect", "journal", "logs", "media", "outbox", "reports"}
+    | {f"{database}{end}" for database in ("mailout.db", PRODUCER) for end in ("", "-wal", "-shm")}
+)
 UI = "http://127.0.0.1:4200"
 START_AGAIN = "make demo ARGS='{}'" if Path("Makefile").is_file() else "mailout demo {}"
 
@@ -54,9 +51,9 @@ START_AGAIN = "make demo ARGS='{}'" if Path("Makefile").is_file() else "mailout 
 @app.command(epilog="Example: mailout demo --fresh")
 def demo(
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the last demo and begin again.")] = False,
-    home: Annotated[Path, typer.Option("--home", help="Where the demo keeps everything.")] = HOME,
+    home: Annotated[Path, typer.Option(help="Where the demo keeps everything.")] = HOME,
     ses: Annotated[
-        str | None, typer.Option("--ses", metavar="URL", help="A stand-in for SES on this machine.")
+        str | None, typer.Option(metavar="URL", help="A stand-in for SES on this machine.")
     ] = None,
     article: Annotated[
         bool, typer.Option("--article", help="An article that is put together for each reader.")
@@ -69,14 +66,13 @@ def demo(
 
     It reads no settings and no .env: whatever they say, the demo writes .eml files into its own folder.
     """
-    where = Path.cwd()
     home = home.absolute()
     _make_home(home, fresh)
     engine = wiring.build(_settings(home, ses))
     if article:
-        _article(engine, home, where)
+        _article(engine)
     if notify:
-        notify_demo(engine, START_AGAIN.format("--notify --fresh"))
+        _notify(engine)
         return
     letter = str(EXAMPLES / "newsletter.md")
     found = read_people(EXAMPLES / "subscribers.csv")
@@ -89,21 +85,22 @@ def demo(
         f"{people['active']:,} of them want mail; {people['unsubscribed']:,} have unsubscribed and"
         f" {people['bounced']:,} cannot be reached, so they get none.\n"
     )
+    _send(engine, id, lambda: run_flow(engine, letter, False), "--fresh")
+
+
+def _send(engine: Engine, id: str, run: Callable[[], str], again: str) -> NoReturn:
     prefect_home.isolate()
-    stop = Stop(engine)
-    os.chdir(home)  # Prefect reads .env, prefect.toml and pyproject.toml where it starts
-    try:
-        with showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
-            run = run_flow(engine, letter, False)
-    finally:
-        os.chdir(where)
+    stop, home = Stop(engine), engine.settings.mailout_home
+    # Prefect reads .env, prefect.toml and pyproject.toml where it starts.
+    with chdir(home), showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
+        run_id = run()
     if stop.signal is not None:
         finish(engine, id, json=False, stopped_by=stop.signal)
-    _tell(engine, engine.report(id), run)
+    _tell(engine, engine.report(id), run_id, again)
     raise typer.Exit(exit_code(engine.store.mailout(id)))
 
 
-def _article(engine: Engine, home: Path, where: Path) -> NoReturn:
+def _article(engine: Engine) -> NoReturn:
     """Slices and people of our own making: who lives where decides what they read."""
     folder = EXAMPLES / "article"
     found = read_people(folder / "people.csv")
@@ -114,19 +111,31 @@ def _article(engine: Engine, home: Path, where: Path) -> NoReturn:
     census = articles.census(order.article_key, {}).to_dict()
     say(f"The census of {near(folder / 'slices.csv')} for {near(folder / 'people.csv')}", style="bold")
     say("\n".join(census_lines(census)) + "\n")
-    id = articles.id_of(order)
-    prefect_home.isolate()
-    stop = Stop(engine)
-    os.chdir(home)
-    try:
-        with showing(engine.settings, id, first=starting(home)), stop.on_signals(id):
-            run = send_batch(engine, order) or ""
-    finally:
-        os.chdir(where)
-    if stop.signal is not None:
-        finish(engine, id, json=False, stopped_by=stop.signal)
-    _tell(engine, engine.report(id), run, "--article --fresh")
-    raise typer.Exit(exit_code(engine.store.mailout(id)))
+    _send(engine, articles.id_of(order), lambda: send_batch(engine, order) or "", "--article --fresh")
+
+
+def _notify(engine: Engine) -> None:
+    """A producer's queue with a few rows of every kind, and what becomes of them.
+
+    The rows are the demo's own, so they are marked in place; run again, it finds nothing pending.
+    """
+    home = engine.settings.mailout_home
+    path = home / PRODUCER
+    if not path.exists():
+        with closing(sqlite3.connect(path)) as db:
+            for file in ("producer_schema.sql", "producer.sql"):
+                db.executescript((EXAMPLES / file).read_text(encoding="utf-8"))
+    say(f"A producer's queue, {near(path)}", style="bold")
+    with closing(notification_wiring.notification_worker(engine, path, in_place=True)) as worker:
+        say(f"{worker.run().said()}\n")
+    for row in reversed(notification_wiring.producer_queue(engine.settings, db=path).rows):
+        why = "not yet: it is snoozed" if row.status == "pending" else row.said
+        say(f"  {row.id:>3}  {row.status:<8} attempts {row.attempts}  {row.contact:<22} {why}")
+    say()
+    for mail in sorted((home / "outbox" / "single").glob("*.eml"))[:1]:
+        _place("One of the mails, for any mail program", near(mail))
+    say("To start over:")
+    say(f"  {START_AGAIN.format('--notify --fresh')}")
 
 
 def _not_sent_yet(engine: Engine, letter: str) -> str:
@@ -192,7 +201,7 @@ def _make_home(home: Path, fresh: bool) -> None:
         ) from error
 
 
-def _tell(engine: Engine, reports: Reports, run: str, again: str = "--fresh") -> None:
+def _tell(engine: Engine, reports: Reports, run: str, again: str) -> None:
     say("\n".join(summary_lines(reports.summary, engine.limits.timezone)))
     say()
     outbox = engine.settings.mailout_home / "outbox" / reports.summary.mailout.id

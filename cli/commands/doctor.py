@@ -11,9 +11,9 @@ import typer
 from rich.text import Text
 
 from cli.commands.init import QUESTIONS
+from cli.engine import require_place, say_where
 from cli.output import Json, out, print_json, say
 from cli.processes.prefect_checks import prefect_checks
-from cli.where import require_place, say_where
 from mailout.app import examination
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings

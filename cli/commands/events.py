@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli.engine import open_engine
-from cli.output import Json, print_json, say
+from cli.engine import command_group, open_engine
+from cli.output import Json, answer, print_json, say
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
@@ -28,11 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
 )
-suppressed = typer.Typer(
-    help="SES's own list of addresses that it no longer delivers to.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+suppressed = command_group("SES's own list of addresses that it no longer delivers to.")
 app.add_typer(suppressed, name="suppression")
 
 
@@ -72,10 +68,8 @@ def pull(json: Json = False) -> None:
     """Take over from SES who has bounced or complained."""
     engine = open_engine()
     listed, changed = suppression.pull(engine.store, wiring.suppression_list(engine.settings))
-    if json:
-        print_json({"listed": listed, "changed": changed})
-        return
-    say(f"{count(listed, 'address', 'addresses')} on SES's list, {count(changed, 'subscriber')} changed.")
+    text = f"{count(listed, 'address', 'addresses')} on SES's list, {count(changed, 'subscriber')} changed."
+    answer(json, {"listed": listed, "changed": changed}, text)
 
 
 @suppressed.command("push", epilog="Example: mailout events suppression push ana@example.org")
@@ -92,10 +86,7 @@ def push(
     for email, reason in _named(engine, emails) if emails else suppression.to_push(engine.store):
         there.put(email, reason)
         put += 1
-    if json:
-        print_json({"told": put})
-        return
-    say(f"SES now knows {count(put, 'address', 'addresses')}.")
+    answer(json, {"told": put}, f"SES now knows {count(put, 'address', 'addresses')}.")
 
 
 def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression.Reason]]:

@@ -33,8 +33,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command(epilog="Example: mailout gateway --host 0.0.0.0 --port 8080")
 def gateway(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port.")] = 8080,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port.")] = 8080,
 ) -> None:
     """Serve requests to send, SES events, the unsubscribe page, pictures and the queue, until it is stopped.
 
@@ -86,16 +86,13 @@ def _tools(settings: Settings, store: Store, drafts: Drafts) -> Tools:
 
 def _missing(settings: Settings) -> list[str]:
     """What will be refused for want of a setting; better said now than found out later."""
-    missing = []
-    if not settings.sns_topic_arns:
-        missing.append("SNS_TOPIC_ARNS is not set: every event will be refused.")
-    if settings.unsubscribe_secret is None:
-        missing.append("UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.")
-    if not settings.has_dashboard:
-        missing.append("ADMIN_PASSWORD is not set: the dashboard stays closed.")
-    if settings.api_token is None:
-        missing.append("API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.")
-    return missing
+    refused = {
+        "SNS_TOPIC_ARNS is not set: every event will be refused.": settings.sns_topic_arns,
+        "UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.": settings.unsubscribe_secret,
+        "ADMIN_PASSWORD is not set: the dashboard stays closed.": settings.has_dashboard,
+        "API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.": settings.api_token,
+    }
+    return [why for why, is_set in refused.items() if not is_set]
 
 
 def _emitter(home: Path) -> Emitter | None:

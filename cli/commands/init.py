@@ -12,10 +12,8 @@ from typing import Annotated
 
 import typer
 
-from cli.confirm import Yes
-from cli.env_file import write_settings
-from cli.output import Json, note, print_json, say
-from mailout.base.dotenv_file import DOTENV, dotenv
+from cli.output import Json, Yes, note, print_json, say
+from mailout.base.dotenv_file import DOTENV, dotenv, write_settings
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
 
@@ -71,16 +69,15 @@ QUESTIONS = (
 
 @app.command(epilog='Example: mailout init --org-name "Harbour Club" --from-email news@example.org --yes')
 def init(
-    org_name: Annotated[str | None, typer.Option("--org-name", help="Your organisation's name.")] = None,
-    org_address: Annotated[str | None, typer.Option("--org-address", help="Its postal address.")] = None,
-    from_email: Annotated[
-        str | None, typer.Option("--from-email", help="The address that letters come from.")
-    ] = None,
-    from_name: Annotated[str | None, typer.Option("--from-name", help="The name beside it.")] = None,
+    context: typer.Context,
+    org_name: Annotated[str | None, typer.Option(help="Your organisation's name.")] = None,
+    org_address: Annotated[str | None, typer.Option(help="Its postal address.")] = None,
+    from_email: Annotated[str | None, typer.Option(help="The address that letters come from.")] = None,
+    from_name: Annotated[str | None, typer.Option(help="The name beside it.")] = None,
     test_emails: Annotated[
-        str | None, typer.Option("--test-emails", help="Who gets test letters, separated by commas.")
+        str | None, typer.Option(help="Who gets test letters, separated by commas.")
     ] = None,
-    timezone: Annotated[
+    send_timezone: Annotated[
         str | None, typer.Option("--timezone", help="Your time zone, like Europe/Lisbon.")
     ] = None,
     dashboard: Annotated[
@@ -95,14 +92,7 @@ def init(
     MAILOUT_TRANSPORT=ses.
     """
     known = dotenv()
-    given = {
-        "ORG_NAME": org_name,
-        "ORG_ADDRESS": org_address,
-        "FROM_EMAIL": from_email,
-        "FROM_NAME": from_name,
-        "TEST_EMAILS": test_emails,
-        "SEND_TIMEZONE": timezone,
-    }
+    given = {question.setting: context.params[question.setting.lower()] for question in QUESTIONS}
     answers = {name: value.strip() for name, value in given.items() if value and value.strip()}
     for name, value in answers.items():
         _check(name, value)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from cli.engine import read_settings
+from cli.engine import command_group, open_store, read_settings
 from cli.output import Json, note, print_json, say
 from cli.tables import TextTable
-from mailout.app import wiring
 from mailout.base.errors import UsageError
 from mailout.letters.audience.list_changes import add_list, edit_list
 from mailout.letters.audience.list_rows import List, by_key_or_name, lists
@@ -21,72 +19,44 @@ from mailout.letters.content.languages import language as words_of
 from mailout.letters.content.signup_form import signup_form
 from mailout.store import Store
 
-app = typer.Typer(
-    help="The lists that people can be on: add, edit, look, the form to join one.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("The lists that people can be on: add, edit, look, the form to join one.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The list's key, or its name.")]
-Name = Annotated[str | None, typer.Option("--name", help="What people read.")]
-Description = Annotated[str | None, typer.Option("--description", help="A sentence about it.")]
-Public = Annotated[
-    bool | None, typer.Option("--public/--private", help="Whether anybody may join it by the sign-up page.")
-]
-FromName = Annotated[str | None, typer.Option("--from-name", help="Who its letters come from.")]
-ReplyTo = Annotated[str | None, typer.Option("--reply-to", help="Where answers go.")]
-Footer = Annotated[str | None, typer.Option("--footer", help="Why people get it, above the footer.")]
-Logo = Annotated[str | None, typer.Option("--logo", help="The address of its logo.")]
-LogoDark = Annotated[str | None, typer.Option("--logo-dark", help="The same for dark screens.")]
-OwnColor = Annotated[str | None, typer.Option("--color", help="Its colour, such as #0b5c8a.")]
-Links = Annotated[str | None, typer.Option("--links", help="Website=https://example.org, …")]
-OwnLanguage = Annotated[str | None, typer.Option("--language", help="The language of its letters.")]
-Archive = Annotated[
-    bool | None, typer.Option("--archive/--no-archive", help="Whether its letters are public on the web.")
-]
-Welcome = Annotated[
-    str | None, typer.Option("--welcome", metavar="REF", help="The letter that a new reader gets once.")
-]
 
 
 def _changing(change: Callable[[Store, str, Mapping[str, Any]], List]) -> Callable[..., None]:
     """`add` and `edit` take the same."""
 
     def command(
+        context: typer.Context,
         key: Key,
-        name: Name = None,
-        description: Description = None,
-        public: Public = None,
-        from_name: FromName = None,
-        reply_to: ReplyTo = None,
-        footer: Footer = None,
-        logo: Logo = None,
-        logo_dark: LogoDark = None,
-        color: OwnColor = None,
-        links: Links = None,
-        language: OwnLanguage = None,
-        archive: Archive = None,
-        welcome_ref: Welcome = None,
+        name: Annotated[str | None, typer.Option(help="What people read.")] = None,
+        description: Annotated[str | None, typer.Option(help="A sentence about it.")] = None,
+        public: Annotated[
+            bool | None,
+            typer.Option("--public/--private", help="Whether anybody may join it by the sign-up page."),
+        ] = None,
+        from_name: Annotated[str | None, typer.Option(help="Who its letters come from.")] = None,
+        reply_to: Annotated[str | None, typer.Option(help="Where answers go.")] = None,
+        footer: Annotated[str | None, typer.Option(help="Why people get it, above the footer.")] = None,
+        logo: Annotated[str | None, typer.Option(help="The address of its logo.")] = None,
+        logo_dark: Annotated[str | None, typer.Option(help="The same for dark screens.")] = None,
+        color: Annotated[str | None, typer.Option(help="Its colour, such as #0b5c8a.")] = None,
+        links: Annotated[str | None, typer.Option(help="Website=https://example.org, …")] = None,
+        language: Annotated[str | None, typer.Option(help="The language of its letters.")] = None,
+        archive: Annotated[
+            bool | None,
+            typer.Option("--archive/--no-archive", help="Whether its letters are public on the web."),
+        ] = None,
+        welcome_ref: Annotated[
+            str | None,
+            typer.Option("--welcome", metavar="REF", help="The letter that a new reader gets once."),
+        ] = None,
         json: Json = False,
     ) -> None:
-        given = {
-            "name": name,
-            "description": description,
-            "public": public,
-            "from_name": from_name,
-            "reply_to": reply_to,
-            "footer": footer,
-            "logo": logo,
-            "logo_dark": logo_dark,
-            "color": color,
-            "links": links,
-            "language": language,
-            "archive": archive,
-            "welcome_ref": welcome_ref,
-        }
-        with _store() as store:
-            one = change(store, key, {field: value for field, value in given.items() if value is not None})
+        options = (one for one in context.params.items() if one[0] not in ("key", "json"))
+        with open_store() as store:
+            one = change(store, key, {field: value for field, value in options if value is not None})
             _show(store, one, json)
 
     return command
@@ -107,14 +77,14 @@ app.command(
 @app.command(epilog="Example: mailout lists show weekly")
 def show(key: Key, json: Json = False) -> None:
     """One list, and how many people its next letter would reach."""
-    with _store() as store:
+    with open_store() as store:
         _show(store, by_key_or_name(store, key), json)
 
 
 @app.command("list", epilog="Example: mailout lists list")
 def list_(json: Json = False) -> None:
     """Every list with the people on it."""
-    with _store() as store:
+    with open_store() as store:
         found = [(one, store.audience_size(one.key)) for one in lists(store)]
     if json:
         print_json([_as_data(one, people) for one, people in found])
@@ -129,12 +99,12 @@ def list_(json: Json = False) -> None:
 def form(
     key: Key,
     language: Annotated[
-        str | None, typer.Option("--language", help="Of its words; else the list's, else LANGUAGE.")
+        str | None, typer.Option(help="Of its words; else the list's, else LANGUAGE.")
     ] = None,
 ) -> None:
     """Print the HTML form by which people join, for any web page."""
     settings = read_settings()
-    with _store() as store:
+    with open_store(settings) as store:
         one = by_key_or_name(store, key)
     if not one.public:
         raise UsageError(
@@ -147,15 +117,6 @@ def form(
         note("SIGNUP is false: the gateway takes no sign-ups until it is true (docs/growing.md).")
     words = words_of(language or one.brand.get("language") or settings.language or FALLBACK)
     say(signup_form(one.key, settings.public_url, words).rstrip("\n"))
-
-
-@contextmanager
-def _store() -> Iterator[Store]:
-    store = wiring.open_store(read_settings())
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 def _show(store: Store, one: List, json: bool) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
 
 import typer
 
-from cli.confirm import Yes, confirm
-from cli.engine import open_engine
+from cli.engine import command_group, open_engine
 from cli.names import find_message
-from cli.output import Json, print_json, say
+from cli.output import Json, Yes, confirm, print_json, say
 from cli.show import message_dict
 from cli.tables import TextTable
 from mailout.app.engine import Engine
@@ -22,29 +20,19 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.outbox_rows import SINGLE_MAIL_STATES
 from mailout.outbox.queue import actions
 
-app = typer.Typer(
-    help="Single mails that failed, are in doubt or wait: list, retry, cancel.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("Single mails that failed, are in doubt or wait: list, retry, cancel.")
 
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Its id, its request's, or SES's.")]
 
 
-class Shown(StrEnum):
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    PENDING = "pending"
+Shown = Literal["failed", "unknown", "pending"]
 
 
 @app.command("list", epilog="Example: mailout messages list --state failed --company shop")
 def list_(
-    state: Annotated[Shown, typer.Option("--state", help="Which of them.")] = Shown.FAILED,
-    company: Annotated[str | None, typer.Option("--company", help="Only this company's.")] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=SELECT_LIMIT, help="How many, the latest first.")
-    ] = 100,
+    state: Annotated[Shown, typer.Option(help="Which of them.")] = "failed",
+    company: Annotated[str | None, typer.Option(help="Only this company's.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=SELECT_LIMIT, help="How many, the latest first.")] = 100,
     json: Json = False,
 ) -> None:
     """Single mails in one state, the latest first."""
@@ -54,9 +42,7 @@ def list_(
         print_json([message_dict(row, ()) for row in rows])
         return
     if not rows:
-        say(
-            f"No single mail is {state.value}." if company is None else f"None of {company} is {state.value}."
-        )
+        say(f"No single mail is {state}." if company is None else f"None of {company} is {state}.")
         return
     table = TextTable(("id", "date", "state", "company", "to", "subject"), indent=4)
     for row in rows:
@@ -69,10 +55,10 @@ def list_(
     say(f"\n{NEXT[state]}")
 
 
-NEXT = {
-    Shown.FAILED: "When the cause is gone: mailout messages retry ID",
-    Shown.UNKNOWN: "When you know whether it arrived: mailout queue settle --message ID --as …",
-    Shown.PENDING: "To take one back: mailout messages cancel ID",
+NEXT: Mapping[Shown, str] = {
+    "failed": "When the cause is gone: mailout messages retry ID",
+    "unknown": "When you know whether it arrived: mailout queue settle --message ID --as …",
+    "pending": "To cancel one: mailout messages cancel ID",
 }
 
 

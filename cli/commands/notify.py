@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,9 +18,7 @@ from cli.processes import prefect_home
 from cli.show import near
 from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
-from mailout.insight.reporting.phrases import count
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import NotificationCounts
 from mailout.kinds.notifications.watch import dispatch
 
 app = typer.Typer(
@@ -69,26 +67,21 @@ def notify(
         if prefect:
             _as_flows(engine, db, in_place, stop)
             return
-        counts = _once(open_worker, stop) if once else _always(open_worker, engine, stop)
-    _show(engine, counts, json)
+        if once:
+            with closing(open_worker()) as worker:
+                counts = worker.run(stop)
+        else:
+            note("Sending notifications as they come. Ctrl-C ends it.")
+            counts = dispatch(open_worker, engine.clock, stop, float("inf"))
+    if json:
+        print_json(asdict(counts))
+    else:
+        say(counts.said(f" into {near(engine.settings.mailout_home / 'outbox')}" if engine.rehearses else ""))
+        for problem in counts.problems:
+            note(problem)
     if counts.problems:
         raise typer.Exit(DEFERRED)
     raise typer.Exit(FAILED if counts.failed else DONE)
-
-
-def _once(open_worker: Callable[[], NotificationWorker], stop: threading.Event) -> NotificationCounts:
-    worker = open_worker()
-    try:
-        return worker.run(stop)
-    finally:
-        worker.close()
-
-
-def _always(
-    open_worker: Callable[[], NotificationWorker], engine: Engine, stop: threading.Event
-) -> NotificationCounts:
-    note("Sending notifications as they come. Ctrl-C ends it.")
-    return dispatch(open_worker, engine.clock, stop, float("inf"))
 
 
 def _as_flows(engine: Engine, db: Path | None, in_place: bool, stop: threading.Event) -> None:
@@ -120,22 +113,6 @@ def _stopping(engine: Engine) -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _show(engine: Engine, counts: NotificationCounts, json: bool) -> None:
-    if json:
-        print_json(asdict(counts))
-        return
-    where = f", into {near(engine.settings.mailout_home / 'outbox')}" if engine.rehearses else ""
-    say(
-        f"{count(counts.sent, 'notification')} sent{where}; {counts.skipped} skipped, {counts.failed} failed."
-    )
-    if counts.retried:
-        say(f"{counts.retried} failed attempts will be repeated.")
-    if counts.waiting:
-        say(f"{counts.waiting} wait for later.")
-    for problem in counts.problems:
-        note(problem)
 
 
 @app.command("requeue", epilog="Example: mailout notify requeue 42 --db seats.db")

@@ -8,30 +8,19 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
-from cli.engine import read_settings
-from cli.env_file import write_settings
+from cli.engine import command_group, read_settings
 from cli.output import Json, note, print_json, say
 from mailout.app import wiring
-from mailout.base.dotenv_file import DOTENV
+from mailout.base.dotenv_file import DOTENV, write_settings
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings
 
-app = typer.Typer(
-    help="Make the databases to write in, in Notion.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("Make the databases to write in, in Notion.")
 
 HEADING = "# Notion: where letters are written, and where errors are listed (docs/notion.md)"
 MAILOUTS, ERRORS = "NOTION_DB_MAILOUTS", "NOTION_DB_ERRORS"
 DONE, SENT = "NOTION_STATUS_SEND", "Sent"
 """What a database that is made here calls done. Seed 000's `Send` stays the default for others."""
-
-
-@app.callback()
-def notion() -> None:
-    """Make the databases to write in, in Notion."""
 
 
 @app.command("init", epilog="Example: mailout notion init https://www.notion.so/Newsletter-1a2b…")

@@ -16,7 +16,7 @@ from mailout.base import ids
 from mailout.base.addresses import address_of
 from mailout.base.errors import Abort, MailoutError, UsageError
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.content.document import Problem, problem_line
+from mailout.letters.content.document import Document, Problem, problem_line
 from mailout.letters.content.from_settings import footer_of, tokens_of, view_url
 from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content
 from mailout.letters.content.variables import filled, placeholders, required_of, variables_of
@@ -32,7 +32,7 @@ def preview(
     ref: Annotated[
         str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    out: Annotated[Path, typer.Option(help="The folder to write to; it is made if need be.")],
     reader: Annotated[
         str | None,
         typer.Option("--as", metavar="EMAIL", help="As this subscriber gets it; else variables are [name]."),
@@ -46,7 +46,7 @@ def preview(
     engine = open_engine()
     source_mailout = engine.intake.source_mailout(ref)
     document, content = engine.intake.draft(source_mailout)
-    refusals = list(engine.intake.refusals(source_mailout))
+    refusals = list(engine.intake.refusals(engine.intake.reading(source_mailout)))
     settings = engine.settings
     from_name = source_mailout.from_name or settings.from_name or ""
     to, values = SOMEBODY, placeholders(variables_of(content))
@@ -55,32 +55,25 @@ def preview(
     links = footer_of(settings).urls(tokens_of(settings).make(to, source_mailout.list_key))
     page = view_url(settings, ids.mailout_id(source_mailout.ref), None)
     values |= {"email": to, "from_name": from_name or settings.from_email or ""}
-    try:
-        about = write_preview(
-            document,
-            content,
-            out,
-            {**links, VIEW_URL: page, **filled(variables_of(content), values)},
-            to=to,
-            from_email=settings.from_email or "nobody@example.org",
-            from_name=from_name,
-            reply_to=source_mailout.reply_to or settings.reply_to,
-            unsubscribe_url=links[UNSUBSCRIBE_URL],
-            unsubscribe_mailbox=settings.unsubscribe_mailbox,
-            list_key=source_mailout.list_key,
-            called=_called(engine, source_mailout.list_key),
-            org_name=settings.org_name or "",
-            date=engine.clock.now(),
-            refusals=[_refusal(error) for error in refusals],
-        )
-    except OSError as error:
-        raise UsageError(
-            f"{out} cannot be written to: {error.strerror}.", remedy="Choose another folder."
-        ) from error
-    if json:
-        print_json(about)
-    else:
-        _show(about)
+    of = list_rows.list_or_none(engine.store, source_mailout.list_key)
+    write_and_show(
+        json,
+        document,
+        content,
+        out,
+        {**links, VIEW_URL: page, **filled(variables_of(content), values)},
+        to=to,
+        from_email=settings.from_email or "nobody@example.org",
+        from_name=from_name,
+        reply_to=source_mailout.reply_to or settings.reply_to,
+        unsubscribe_url=links[UNSUBSCRIBE_URL],
+        unsubscribe_mailbox=settings.unsubscribe_mailbox,
+        list_key=source_mailout.list_key,
+        called=of.name if of else None,
+        org_name=settings.org_name or "",
+        date=engine.clock.now(),
+        refusals=[_refusal(error) for error in refusals],
+    )
 
 
 def _as_reader(
@@ -97,17 +90,24 @@ def _as_reader(
     return email, values, person["from_name"] or from_name
 
 
-def _called(engine: Engine, list_key: str | None) -> str | None:
-    of = list_rows.list_or_none(engine.store, list_key)
-    return of.name if of else None
-
-
 def _refusal(error: MailoutError) -> Problem:
     code = str(error.code) if isinstance(error, Abort) else "cannot_be_sent"
     return Problem(code, str(error).removesuffix(f" ({code})"), None)
 
 
-def _show(about: Mapping[str, Any]) -> None:
+def write_and_show(
+    json: bool, document: Document, content: Content, out: Path, values: Mapping[str, str], **mail: Any
+) -> None:
+    """Into the folder `out`; `mail`: as `write_preview` takes it."""
+    try:
+        about = write_preview(document, content, out, values, **mail)
+    except OSError as error:
+        raise UsageError(
+            f"{out} cannot be written to: {error.strerror}.", remedy="Choose another folder."
+        ) from error
+    if json:
+        print_json(about)
+        return
     say(about["subject"], style="bold")
     say(about["preheader"])
     say()

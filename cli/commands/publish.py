@@ -1,4 +1,4 @@
-"""`mailout publish`: a letter into the archive on the web."""
+"""`mailout publish` and `unpublish`: a letter into the archive on the web, and out of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from cli.engine import open_engine
 from cli.names import find_mailout
-from cli.output import Json, print_json, say
+from cli.output import Json, answer
 from mailout.base.errors import SettingsError
 from mailout.insight.reporting.phrases import titled
 from mailout.readers import web_archive
@@ -28,8 +28,15 @@ def publish(id: Id, json: Json = False) -> None:
         )
     mailout = web_archive.publish(engine.store, find_mailout(engine, id).id)
     address = f"{engine.settings.public_url.rstrip('/')}/archive/{mailout.slug}"
-    if json:
-        print_json({"id": mailout.id, "public": mailout.public, "address": address})
-    else:
-        when = "" if mailout.ledger.sent else " from its first message on"
-        say(f"{titled(mailout)} is public{when}: {address}")
+    when = "" if mailout.ledger.sent else " from its first message on"
+    data = {"id": mailout.id, "public": mailout.public, "address": address}
+    answer(json, data, f"{titled(mailout)} is public{when}: {address}")
+
+
+@app.command(epilog="Example: mailout unpublish 1a2b3c4d")
+def unpublish(id: Id, json: Json = False) -> None:
+    """Take a letter out of the archive on the web. Within a minute its page says that it is gone."""
+    engine = open_engine()
+    mailout = web_archive.unpublish(engine.store, find_mailout(engine, id).id)
+    text = f"{titled(mailout)} is not in the archive any more. Links in the letters themselves still work."
+    answer(json, {"id": mailout.id, "public": mailout.public}, text)

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from cli.commands.messages import retry_single_mails, show_single_mails
-from cli.confirm import Yes, confirm
-from cli.engine import open_engine
+from cli.engine import command_group, open_engine
 from cli.names import find_mailout, find_message
-from cli.output import Json, print_json, say
+from cli.output import Json, Yes, answer, confirm, print_json, say
 from cli.show import show_mailout, show_mailouts
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
@@ -23,12 +22,7 @@ from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 
-app = typer.Typer(
-    help="What waits and what was sent: list, pause, cancel, retry, settle.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("What waits and what was sent: list, pause, cancel, retry, settle.")
 
 Id = Annotated[
     str,
@@ -43,7 +37,7 @@ MaybeId = Annotated[
 
 @app.command("list", epilog="Example: mailout queue list --json")
 def list_(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 100,
     json: Json = False,
 ) -> None:
     """All mailouts: what is sent, what waits and why."""
@@ -149,7 +143,7 @@ def settle(
     ],
     message: Annotated[
         list[str] | None,
-        typer.Option("--message", help="Only this one: its id, or its recipient's address. May be repeated."),
+        typer.Option(help="Only this one: its id, or its recipient's address. May be repeated."),
     ] = None,
     yes: Annotated[bool, Yes] = False,
     json: Json = False,
@@ -213,10 +207,7 @@ def _everything(id: str | None, all_: bool) -> bool:
 
 def _switch(engine: Engine, paused: bool, json: bool) -> None:
     engine.store.pause_all(paused)
-    if json:
-        print_json({"all_paused": paused})
-    else:
-        say(ALL_PAUSED if paused else "Sending goes on.")
+    answer(json, {"all_paused": paused}, ALL_PAUSED if paused else "Sending goes on.")
 
 
 def _show(engine: Engine, mailout: Mailout, json: bool) -> None:

@@ -50,7 +50,8 @@ def retention(
     for one in archiving.run(older_than):
         if isinstance(one, Archived):
             done.append(one)
-            _say_unless(json, f"Archived {one.mailout.id[:SHORT_ID_CHARS]} {titled(one.mailout)}.")
+            if not json:
+                _say_archived(one)
         else:
             stays.append(one)
     freed = archiving.give_space_back() if done else 0
@@ -63,22 +64,15 @@ def retention(
         raise typer.Exit(1)
 
 
-def _say_unless(json: bool, text: str) -> None:
-    if not json:
-        say(text)
+def _say_archived(one: Archived) -> None:
+    held = f"{count(one.messages, 'message')}, {count(one.events, 'event')}, {_megabytes(one.size)}"
+    say(f"{one.mailout.id[:SHORT_ID_CHARS]} {titled(one.mailout)}: {held}")
 
 
 def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:
     if not done:
         say("Nothing to archive.")
         return
-    table = TextTable(
-        ("id", "messages", "events", "size", "subject"), right=frozenset({"messages", "events", "size"})
-    )
-    for one in done:
-        counts = (f"{one.messages:,}", f"{one.events:,}", _megabytes(one.size))
-        table.add(one.mailout.id[:SHORT_ID_CHARS], *counts, titled(one.mailout))
-    table.show()
     messages, size = sum(one.messages for one in done), sum(one.size for one in done)
     say(
         f"Archived {count(len(done), 'mailout')} with {count(messages, 'message')}:"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
-from cli.engine import read_settings
-from cli.output import Json, item, note, print_json, say
+from cli.engine import command_group, open_store
+from cli.output import Json, answer, item, note, print_json, say
 from cli.tables import TextTable
-from mailout.app import wiring
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso
 from mailout.letters.audience.segment_tree import Segment, Tree, whole
@@ -19,24 +16,10 @@ from mailout.letters.audience.segments import read_segment
 from mailout.outbox.queue import segment_names
 from mailout.store import Store
 
-app = typer.Typer(
-    help="Who should get it: filters over your subscribers, by name.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("Who should get it: filters over your subscribers, by name.")
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 List = Annotated[str | None, typer.Option("--list", help="Of this list only.")]
 FILTER = 'city = "Porto" and joined after 2026-01-01'
-
-
-@contextmanager
-def _open_store() -> Iterator[Store]:
-    store = wiring.open_store(read_settings())
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 @app.command(epilog=f"Example: mailout segments add porto '{FILTER}'")
@@ -45,21 +28,18 @@ def add(name: Name, filter: Annotated[str, typer.Argument(metavar="FILTER")], js
 
     Letters whose recipients are fixed already stay as they are.
     """
-    with _open_store() as store:
+    with open_store() as store:
         made, warnings = segment_names.save(store, name, filter)
         counted = _counted(store, None, made.tree)
     for warning in warnings:
         note(f"Check: {warning}")
-    if json:
-        print_json(_as_data(made) | counted | {"warnings": warnings})
-    else:
-        say(f"{made.name}: {_reach(counted)}.")
+    answer(json, _as_data(made) | counted | {"warnings": warnings}, f"{made.name}: {_reach(counted)}.")
 
 
 @app.command("list", epilog="Example: mailout segments list")
 def list_segments(json: Json = False) -> None:
     """Every segment with its filter."""
-    with _open_store() as store:
+    with open_store() as store:
         known = segment_names.segments(store)
     if json:
         print_json([_as_data(one) for one in known])
@@ -75,7 +55,7 @@ def list_segments(json: Json = False) -> None:
 @app.command(epilog="Example: mailout segments show porto")
 def show(name: Name, json: Json = False) -> None:
     """One segment: its filter, and how many people it means."""
-    with _open_store() as store:
+    with open_store() as store:
         found = segment_names.usable_segment(store, name)
         counted = _counted(store, None, found.tree)
         people = store.audience_sample(None, found.tree, segment_names.SAMPLE_PEOPLE)
@@ -95,7 +75,7 @@ def show(name: Name, json: Json = False) -> None:
 @app.command(epilog=f"Example: mailout segments count --filter '{FILTER}'")
 def count(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
-    filter: Annotated[str | None, typer.Option("--filter", help="A filter that has no name yet.")] = None,
+    filter: Annotated[str | None, typer.Option(help="A filter that has no name yet.")] = None,
     list_key: List = None,
     json: Json = False,
 ) -> None:
@@ -104,7 +84,7 @@ def count(
         raise UsageError(
             "Name a segment, or give --filter.", remedy=f"mailout segments count --filter '{FILTER}'"
         )
-    with _open_store() as store:
+    with open_store() as store:
         if name is not None:
             tree = segment_names.usable_segment(store, name).tree
         else:
@@ -112,21 +92,15 @@ def count(
             for warning in segment_names.warnings(store, tree):
                 note(f"Check: {warning}")
         counted = _counted(store, list_key, tree)
-    if json:
-        print_json(counted)
-    else:
-        say(f"{_reach(counted)}.")
+    answer(json, counted, f"{_reach(counted)}.")
 
 
 @app.command(epilog="Example: mailout segments delete porto")
 def delete(name: Name, json: Json = False) -> None:
     """Delete a segment that no letter waits for. What was sent to it keeps its filter."""
-    with _open_store() as store:
+    with open_store() as store:
         segment_names.delete(store, name)
-    if json:
-        print_json({"deleted": name})
-    else:
-        say(f"The segment {name} is deleted.")
+    answer(json, {"deleted": name}, f"The segment {name} is deleted.")
 
 
 def _counted(store: Store, list_key: str | None, tree: Tree) -> dict[str, int]:

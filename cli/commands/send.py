@@ -11,9 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.confirm import Yes, confirm
 from cli.engine import open_engine
-from cli.output import Json, note, print_json
+from cli.output import Json, Yes, confirm, note, print_json
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports

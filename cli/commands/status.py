@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from cli.engine import open_engine
+from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import interrupted, message_dict, show_files, show_mailouts
+from cli.show import message_dict, show_files, show_mailouts
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
@@ -47,9 +48,7 @@ def status(
     ] = None,
     message: Annotated[
         str | None,
-        typer.Option(
-            "--message", help="One message: its id, its request's or SES's; of a mailout, its recipient."
-        ),
+        typer.Option(help="One message: its id, its request's or SES's; of a mailout, its recipient."),
     ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Write the CSV and the report page of the mailout.")
@@ -111,7 +110,7 @@ def _overview(engine: Engine, json: bool) -> None:
 
 def _mailout(engine: Engine, id: str, json: bool, reports: Reports | None) -> None:
     found = engine.store.mailout(id)
-    stopped = interrupted(engine, found)
+    stopped = interruption(engine, found)
     forecast = engine.queue_forecast.forecast(id) if stopped is None else None
     summary = reports.summary if reports else summarise(engine.store, id, forecast=forecast)
     goes_on_by = found.goes_on_by(engine.store.now(), engine.settings.lock_seconds)

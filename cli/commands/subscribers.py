@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli import subscriber_import
-from cli.commands import forget
-from cli.engine import open_engine
-from cli.output import Json, note, print_json, say
+from cli.engine import command_group, open_engine
+from cli.output import Json, Yes, answer, confirm, note, print_json, say
 from cli.subscriber_import import writing
 from cli.tables import TextTable
-from mailout.app.engine import Engine
-from mailout.base.addresses import TRIM, Dropped, normalise
+from mailout.app import forgetting
+from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
-from mailout.insight.reporting.people_csv import people_lines
 from mailout.insight.reporting.phrases import count
-from mailout.insight.reporting.rows import safe
+from mailout.insight.reporting.rows import people_lines, safe
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
-from mailout.letters.audience.port import PRIORITY, Subscriber, SubscriberColumns, SubscriberRow
+from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow
+from mailout.store import Store
 
-app = typer.Typer(
-    help="The people on your list: import, export, add one, look one up.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("The people on your list: import, export, add one, look one up.")
 
 STYLES = {"active": "green", "unsubscribed": "yellow", "bounced": "red"}
 CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
@@ -41,40 +36,30 @@ CONSENT_COLUMNS = ("email", "list_key", "at", "wording", "source")
 
 @app.command("export", epilog="Example: mailout subscribers export --out people.csv")
 def export(
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The file to write; without it, to the terminal.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; without it, to the terminal.")] = None,
     consents: Annotated[
         bool,
         typer.Option("--consents", help="Instead: who agreed to which list, when, to which words and where."),
     ] = False,
 ) -> None:
     """Write everybody as CSV, in the form that `import` reads."""
-    engine = open_engine()
-    written = 0
+    store = open_engine().store
     if consents:
-        _export_consents(engine, out)
+        _export_consents(store, out)
         return
-
-    def everybody() -> Iterator[Subscriber]:
-        nonlocal written
-        written = 0
-        for row in every(engine.store, subscriber_rows.SUBSCRIBERS):
-            written += 1
-            yield row
-
     with writing(out) as file:
-        file.writelines(people_lines(everybody))
+        file.writelines(people_lines(lambda: every(store, subscriber_rows.SUBSCRIBERS)))
     if out is not None:
+        written = sum(subscriber_rows.subscriber_counts(store).values())
         note(f"{count(written, 'person', 'people')} written to {out}.")
 
 
-def _export_consents(engine: Engine, out: Path | None) -> None:
+def _export_consents(store: Store, out: Path | None) -> None:
     written = 0
     with writing(out) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(CONSENT_COLUMNS)
-        for row in every(engine.store, subscriber_rows.CONSENTS):
+        for row in every(store, subscriber_rows.CONSENTS):
             shown = {**row, "at": iso(row["at"])}
             writer.writerow(safe(str(shown[name])) for name in CONSENT_COLUMNS)
             written += 1
@@ -84,13 +69,9 @@ def _export_consents(engine: Engine, out: Path | None) -> None:
 
 @app.command("list", epilog="Example: mailout subscribers list --status unsubscribed --search shop")
 def list_(
-    status: Annotated[
-        str | None, typer.Option("--status", help="Only these: active, unsubscribed or bounced.")
-    ] = None,
-    search: Annotated[
-        str | None, typer.Option("--search", help="A part of the address or of the name.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many at most.", min=1)] = 100,
+    status: Annotated[str | None, typer.Option(help="Only these: active, unsubscribed or bounced.")] = None,
+    search: Annotated[str | None, typer.Option(help="A part of the address or of the name.")] = None,
+    limit: Annotated[int, typer.Option(help="How many at most.", min=1)] = 100,
     json: Json = False,
 ) -> None:
     """Who is on the list, by address."""
@@ -123,7 +104,7 @@ def _name(person: SubscriberColumns) -> str:
 @app.command("add", epilog="Example: mailout subscribers add ana@example.org --name Ana --list newsletter")
 def add(
     email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address.")],
-    name: Annotated[str | None, typer.Option("--name", help="The person's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="The person's name.")] = None,
     list_key: Annotated[str | None, typer.Option("--list", help="Put the person on this list, too.")] = None,
     places: Annotated[
         list[str] | None,
@@ -163,12 +144,10 @@ def add(
     if signed_up:
         store.resubscribe(norm, None)
     person = _with_times(subscriber_rows.subscriber(store, norm))
-    if json:
-        print_json(person)
-    elif person["status"] == "active":
-        say(f"{norm} is {'added' if counts.added else 'on the list'}.")
-    else:
-        say(f"{norm} is {person['status']} and stays so.")
+    stands = "added" if counts.added else "on the list"
+    if person["status"] != "active":
+        stands = f"{person['status']} and stays so"
+    answer(json, person, f"{norm} is {stands}.")
 
 
 @app.command("unsubscribe", epilog="Example: mailout subscribers unsubscribe ana@example.org")
@@ -184,10 +163,8 @@ def unsubscribe(
     store = open_engine().store
     store.normalise_addresses()
     store.unsubscribe(norm, list_key)
-    if json:
-        print_json({"email": norm, "list": list_key})
-        return
-    say(f"{norm} gets no more mail{f' of the list {list_key}' if list_key else ''}.")
+    text = f"{norm} gets no more mail{f' of the list {list_key}' if list_key else ''}."
+    answer(json, {"email": norm, "list": list_key}, text)
 
 
 @app.command("show", epilog="Example: mailout subscribers show ana@example.org")
@@ -232,6 +209,48 @@ def show(
         say(f"  {name:<14}  {value}")
 
 
+@app.command("forget", epilog="Example: mailout subscribers forget ana@example.org")
+def forget(
+    email: Annotated[str, typer.Argument(metavar="EMAIL", help="The address, in capitals or not.")],
+    yes: Annotated[bool, Yes] = False,
+    json: Json = False,
+) -> None:
+    """Erase a person, and keep the counts.
+
+    From the list, the messages, the events, the reports, and the archives on this machine.
+    """
+    address = address_of(email)  # also one that we would not send to
+    if address is None:
+        raise UsageError(f"{email} is no address.", remedy="Give it as it stands in the list.")
+    engine = open_engine()
+    confirm(f"Erase {address} from the list, the messages, the reports and the archives?", yes)
+    erased = forgetting.forget(engine, address)
+    done, files = erased.done, erased.mail_files
+    if json:
+        print_json(
+            {
+                **asdict(done),
+                "mail_files": [str(file) for file in files],
+                "archives": erased.archives,
+                "archives_out_of_reach": erased.missing,
+            }
+        )
+        return
+    say(
+        f"{address} is forgotten: {count(done.subscribers, 'subscriber')}, {count(done.messages, 'message')},"
+        f" {count(done.events, 'event')}, {count(done.errors, 'error')};"
+        f" {count(len(done.mailouts), 'report')} written again."
+    )
+    if erased.archives:
+        say(f"Erased from {count(len(erased.archives), 'archive')} as well.")
+    if erased.missing:
+        note(erased.out_of_reach)
+    if files:
+        carry = "still carries" if len(files) == 1 else "still carry"
+        note(f"{count(len(files), 'mail file')} in {files[0].parent.parent} {carry} the address.")
+    note("Imports leave the address out from now on; the person may sign up again.")
+
+
 FACTS = ("from_name", "bounce_type", "bounce_subtype")
 TIMES = ("created_at", "status_updated_at", "left_at", "complained_at", "snoozed_until")
 
@@ -251,4 +270,3 @@ def _address(email: str) -> str:
 
 app.command("import", epilog=subscriber_import.EXAMPLE)(subscriber_import.import_)
 app.command("undo-import", epilog=subscriber_import.UNDO_EXAMPLE)(subscriber_import.undo)
-app.command("forget", epilog=forget.EXAMPLE)(forget.forget)

@@ -2,57 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
 
 from cli.commands.companies import company_name
-from cli.engine import read_settings
-from cli.output import Json, note, print_json, say
+from cli.engine import command_group, open_store, read_settings
+from cli.output import Json, answer, note, print_json, say
 from cli.tables import TextTable
-from mailout.app import wiring
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.time_format import day, iso
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, Token, new_token
 
-app = typer.Typer(
-    help="Tokens for programs that hand in single mails: create, list, revoke.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = command_group("Tokens for programs that hand in single mails: create, list, revoke.")
 
 
 @app.command(epilog="Example: mailout tokens create --company shop --limit-per-minute 600")
 def create(
-    company: Annotated[str, typer.Option("--company", help="Whose it is; made if it is new.")],
+    company: Annotated[str, typer.Option(help="Whose it is; made if it is new.")],
     limit_per_minute: Annotated[
-        int | None, typer.Option("--limit-per-minute", min=1, help="Mails a minute; without it, no limit.")
+        int | None, typer.Option(min=1, help="Mails a minute; without it, no limit.")
     ] = None,
-    scopes: Annotated[
-        str, typer.Option("--scopes", help="What it may do: send, read, or both.")
-    ] = "send,read",
+    scopes: Annotated[str, typer.Option(help="What it may do: send, read, or both.")] = "send,read",
     json: Json = False,
 ) -> None:
     """Make a token. It is shown once: only a hash of it is kept."""
     text, token = new_token(company_name(company), _scopes(scopes), limit_per_minute)
-    store = wiring.open_store(read_settings())
-    try:
+    with open_store() as store:
         store.add_token(token)
-    finally:
-        store.close()
     if json:
-        print_json(
-            {
-                "token": text,
-                "id": token.id,
-                "company": token.company_id,
-                "scopes": list(token.scopes),
-                "limit_per_minute": limit_per_minute,
-            }
-        )
+        print_json({"token": text, **_as_data(token)})
         return
     say(text)
     note(f"Shown this once. It is known as {token.id}; to end it: mailout tokens revoke {token.id}")
@@ -62,23 +43,13 @@ def create(
 def list_tokens(json: Json = False) -> None:
     """Every token: whose it is and what it may do."""
     settings = read_settings()
-    store = wiring.open_store(settings)
-    try:
+    with open_store(settings) as store:
         tokens = companies.tokens(store)
-    finally:
-        store.close()
     if json:
         print_json(
             [
-                {
-                    "id": token.id,
-                    "company": token.company_id,
-                    "scopes": list(token.scopes),
-                    "limit_per_minute": token.limit_per_minute,
-                    "created_at": iso(token.created_at),
-                    "revoked_at": iso(token.revoked_at),
-                }
-                for token in tokens
+                _as_data(one) | {"created_at": iso(one.created_at), "revoked_at": iso(one.revoked_at)}
+                for one in tokens
             ]
         )
         return
@@ -104,16 +75,19 @@ def revoke(
     json: Json = False,
 ) -> None:
     """End a token. The gateway may know it for five seconds more."""
-    store = wiring.open_store(read_settings())
-    try:
+    with open_store() as store:
         if not store.revoke_token(id):
             raise NotFound(f"There is no token {id} to revoke.", remedy="`mailout tokens list` shows them.")
-    finally:
-        store.close()
-    if json:
-        print_json({"id": id, "revoked": True})
-        return
-    say(f"{id} is revoked.")
+    answer(json, {"id": id, "revoked": True}, f"{id} is revoked.")
+
+
+def _as_data(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "company": token.company_id,
+        "scopes": list(token.scopes),
+        "limit_per_minute": token.limit_per_minute,
+    }
 
 
 def _scopes(written: str) -> list[Scope]:

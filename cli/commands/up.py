@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -21,10 +22,9 @@ from cli.interrupted import interrupted_mailouts
 from cli.output import note, say
 from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
-from cli.processes.plan import PROJECT, ProcessPlan, parts_environment
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
-from cli.processes.prefect_home import build_database, starting
-from cli.processes.stale_runs import clear_stale_runs
+from cli.processes.prefect_home import PROJECT, build_database, parts_environment, starting
+from cli.processes.stale_runs import clear_stale_runs, give_back_taken_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
 from mailout.app import notification_wiring, wiring
@@ -35,26 +35,38 @@ from mailout.store import Store
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 OWN_PACKAGES = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
-SUPERVISE_SECONDS = 0.5
+SUPERVISE_SECONDS, GIVE_BACK_SECONDS = 0.5, 30.0
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """What runs where."""
+
+    workers: int
+    host: str
+    port: int
+    prefect_port: int
+    own_server: bool
+    only_workers: bool
+
+    @property
+    def gateway(self) -> str:
+        """Its address, seen from this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
 @app.command(epilog="Example: mailout up --workers 2 --host 0.0.0.0 --port 8080")
 def up(
-    workers: Annotated[
-        int, typer.Option("--workers", metavar="N", min=1, max=32, help="How many workers.")
-    ] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=32, help="How many workers.")] = 1,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="The address that the gateway listens on.")
+        str, typer.Option(metavar="ADDRESS", help="The address that the gateway listens on.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65535, help="The gateway's port.")
-    ] = 8080,
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="The gateway's port.")] = 8080,
     prefect_port: Annotated[
         int,
-        typer.Option(
-            "--prefect-port", metavar="N", min=1, max=65535, help="The port of Prefect's pages and API."
-        ),
+        typer.Option(metavar="N", min=1, max=65535, help="The port of Prefect's pages and API."),
     ] = 4200,
     only_workers: Annotated[
         bool,
@@ -86,18 +98,31 @@ def up(
 
 def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> None:
     """Until somebody ends it."""
-    supervisor = Supervisor(home / "logs", parts_environment(home, plan), note)
+    env = parts_environment(home, port=plan.prefect_port, own_server=plan.own_server)
+    supervisor = Supervisor(home / "logs", env, note)
     with _stopping() as stop:
         try:
             _start(supervisor, plan, stop, home, notify=settings.notify_db is not None)
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
+            if plan.own_server:
+                threading.Thread(target=_give_back, args=(supervisor.env, stop), daemon=True).start()
             while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
         finally:
             _stop(supervisor, store, plan)
+
+
+def _give_back(env: Mapping[str, str], stop: threading.Event) -> None:
+    """A worker that was killed has taken runs with it: they would be waited for, and never begin."""
+    while not stop.wait(GIVE_BACK_SECONDS):
+        try:
+            if given_back := give_back_taken_runs(env):
+                note(f"{given_back} runs that a worker had taken and not begun are given to the next one.")
+        except MailoutError:
+            continue  # its server may just be starting again: at the next look
 
 
 @contextmanager

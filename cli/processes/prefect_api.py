@@ -76,7 +76,7 @@ def client(env: Mapping[str, str]) -> httpx.Client:
     return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=60)
 
 
-def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:
+def request(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:
     """Its database may be SQLite: 503 means that somebody else is writing just now."""
     for wait in PREFECT_RETRY_SECONDS:
         answer = api.request(method, path, json=body)
@@ -86,20 +86,24 @@ def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Re
     return api.request(method, path, json=body)
 
 
-def found(api: httpx.Client, what: str) -> list[dict[str, Any]]:
-    """What the server has of it; MailoutError if it does not say."""
+def ask(api: httpx.Client, method: str, path: str, body: Any = None) -> Any:
+    """What the server answers; MailoutError if it refuses, or does not answer."""
     try:
-        answer = ask(api, "POST", f"{what}/filter", {})
-        answer.raise_for_status()
-        rows: list[dict[str, Any]] = answer.json()
+        answer = request(api, method, path, body).raise_for_status()
+        return answer.json() if answer.content else None
     except httpx.HTTPStatusError as error:
-        code = error.response.status_code
+        code, said = error.response.status_code, error.response.text[:500]
         if code in (401, 403):
             remedy = f"Set {LETS_IN}."
             raise MailoutError(f"{api.base_url} does not let us in ({code}).", remedy=remedy) from error
         remedy = "See that PREFECT_API_URL ends with /api, and what the server's log says."
-        raise MailoutError(f"{api.base_url} answers {code} when asked for {what}.", remedy=remedy) from error
+        raise MailoutError(f"{api.base_url} answers {code} to {path}: {said}", remedy=remedy) from error
     except (httpx.HTTPError, ValueError) as error:
         remedy = "Start it, or correct PREFECT_API_URL."
         raise MailoutError(f"{api.base_url} does not answer ({error}).", remedy=remedy) from error
+
+
+def found(api: httpx.Client, what: str) -> list[dict[str, Any]]:
+    """What the server has of it."""
+    rows: list[dict[str, Any]] = ask(api, "POST", f"{what}/filter", {})
     return rows

@@ -31,16 +31,13 @@ def prefect_checks(env: Mapping[str, str] | None = None, home: Path | None = Non
         return
     file = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
     with client(env) as api:
-        deployments = _by_name(api, "deployments")
+        server = Server.read(api)
         yield _server(api, url)
-        yield from _deployments(file["deployments"], deployments)
-        yield from _automations(file["deployments"], _by_name(api, "automations"))
-        yield from _differences(api)
+        yield from _deployments(file["deployments"], server.deployments)
+        yield from _automations(file["deployments"], server.automations)
+        if changed := list(Shipped.read(api).differences(server)):
+            yield Check("changed", "warn", f"on Prefect's pages: {'; '.join(changed)}", KEEP_OR_RESET)
         yield from _work_pool(api, file["definitions"]["here"]["name"])
-
-
-def _by_name(api: httpx.Client, what: str) -> Rows:
-    return {one["name"]: one for one in found(api, what)}
 
 
 def _server(api: httpx.Client, url: str) -> Check:
@@ -99,14 +96,8 @@ def _automations(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
         yield Check("dead runs", "warn", message, DEPLOY)
 
 
-def _differences(api: httpx.Client) -> Iterator[Check]:
-    """What an operator has made different from what we ship. It stays so."""
-    if found := list(Shipped.read(api).differences(Server.read(api))):
-        yield Check("changed", "warn", f"on Prefect's pages: {'; '.join(found)}", KEEP_OR_RESET)
-
-
 def _work_pool(api: httpx.Client, pool: str) -> Iterator[Check]:
-    there = _by_name(api, "work_pools").get(pool)
+    there = next((one for one in found(api, "work_pools") if one["name"] == pool), None)
     if there is None:
         yield Check("work pool", "fail", f"there is no pool {pool}: no flow will run", DEPLOY)
         return

@@ -1,4 +1,4 @@
-"""Prefect in this process: a home of its own under `MAILOUT_HOME`, and its embedded server.
+"""Prefect's home under `MAILOUT_HOME`, its environment, and the server that a command brings along.
 
 Everything is in the environment before `prefect` is imported for the first time: it reads its settings once.
 """
@@ -17,9 +17,11 @@ from pathlib import Path
 
 import httpx
 
+from cli.output import note
 from cli.prefect_auth import AUTH_FILE, auth_string, for_own_server, for_server_at
-from cli.processes.orphan_guard import OrphanGuard
-from cli.processes.prefect_api import LETS_IN, client, environment
+from cli.processes.prefect_api import LETS_IN, UP_LOCK, client, environment
+from cli.processes.supervisor import Supervisor
+from flows.orphans import LOCK
 from mailout.base.errors import MailoutError, SettingsError
 
 INSTEAD = "To send without Prefect: --direct."
@@ -36,6 +38,17 @@ active = "mailout"
 PREFECT_SERVER_ANALYTICS_ENABLED = "false"
 PREFECT_SERVER_API_AUTH_STRING = {auth}
 """
+PROJECT = Path(__file__).resolve().parents[2]
+SELDOM = {
+    "PREFECT_SERVER_SERVICES_LATE_RUNS_LOOP_SECONDS": "30",
+    "PREFECT_SERVER_SERVICES_FOREMAN_LOOP_SECONDS": "30",
+    "PREFECT_SERVER_SERVICES_PAUSE_EXPIRATIONS_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_CLEANUP_RECONCILER_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "60",
+    "PREFECT_SERVER_EVENTS_PROACTIVE_GRANULARITY": "PT30S",
+}
+"""What the server looks for every five or fifteen seconds, and nobody here waits for: runs that are late or
+paused, workers that are gone, schedules changed on its pages, runs whose heart has stopped for minutes."""
 
 
 def server_in_use(home: Path) -> str | None:
@@ -60,6 +73,36 @@ def prepare(home: Path) -> Path:
     return chosen
 
 
+def parts_environment(home: Path, *, port: int, own_server: bool) -> dict[str, str]:
+    """Of all parts of `mailout up`. What somebody has set stays. `port`: of Prefect's server."""
+    prepare(home)
+    for name in ("NO_PROXY", "no_proxy"):  # the parts speak to each other, whatever the way out is
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "::1"]))
+    paths = [str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ours = {
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_UI_API_URL": "/api",
+        # Schedules make some hundred runs a day: without this their history would grow for ever.
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+        "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(14 * 86_400),  # not Prefect's 90 days
+        # In its memory, a holder of a slot would be forgotten at a restart, and the slot stay taken for ever.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        # What somebody asks for waits two seconds on average. Asked twice as often, an idle server works half
+        # as much again: it writes down every question.
+        "PREFECT_WORKER_QUERY_SECONDS": "4",
+    } | SELDOM
+    known = {name: value for name, value in environment(home).items() if value}
+    if own_server:
+        known |= for_own_server(home, known)
+        # Of the pages that it serves itself; a page from elsewhere must not even read an answer.
+        origins = [f"http://{host}:{port}" for host in ("127.0.0.1", "localhost")]
+        ours["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] = ",".join(origins)
+    known[LOCK] = str(home / UP_LOCK)
+    named = {"MAILOUT_HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+    logged = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO"}  # into the parts' log files
+    return ours | known | named | logged
+
+
 def _write_profile(path: Path, home: Path) -> None:
     """For `prefect server start` by hand. What somebody has changed stays as it is."""
     if path.exists() and not path.read_text(encoding="utf-8").startswith(PROFILE_MARK):
@@ -78,11 +121,6 @@ def isolate() -> None:
         del os.environ[name]
 
 
-def is_new(home: Path) -> bool:
-    """Whether the server will have to build its database first."""
-    return not (home / "prefect" / "prefect.db").exists()
-
-
 def build_database(env: Mapping[str, str], log: Path) -> None:
     """A new server's, in a process of its own. A server that builds it holds 30 MB more until it ends.
 
@@ -97,7 +135,7 @@ def build_database(env: Mapping[str, str], log: Path) -> None:
 
 
 def starting(home: Path) -> str:
-    if is_new(home):
+    if not (home / "prefect" / "prefect.db").exists():
         return "Building Prefect's database, once: about 20 seconds"
     return "Starting Prefect, about 10 seconds"
 
@@ -116,13 +154,12 @@ def start_server(home: Path) -> None:
     if url:
         _require_answer(environment() | {"PREFECT_API_URL": url})
         return
-    os.environ["PREFECT_API_URL"] = _start_own(
-        get_current_settings().to_environment_variables(exclude_unset=True)
-    )
+    settings = get_current_settings().to_environment_variables(exclude_unset=True)
+    os.environ["PREFECT_API_URL"] = _start_own(home, settings)
     refresh_global_settings_context()
 
 
-def _start_own(settings: Mapping[str, str]) -> str:
+def _start_own(home: Path, settings: Mapping[str, str]) -> str:
     """Its API. Prefect would start one by itself, but in our session: Ctrl-C in a terminal reaches every
     process of the session, and a flow that ends needs its server to say so."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -136,19 +173,14 @@ def _start_own(settings: Mapping[str, str]) -> str:
         "PREFECT__SERVER_EPHEMERAL": "1",
         "PREFECT__SERVER_FINAL": "1",
     }
-    guard = OrphanGuard()
-    atexit.register(guard.dismiss)
-    server = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()],
-        env={**os.environ, **settings, **ours},
-        start_new_session=True,
-    )
-    guard.set_stages([[server.pid]])  # who kills us does not get at another session
-    atexit.register(_stop, server, guard)
+    supervisor = Supervisor(home / "logs", {**os.environ, **settings, **ours}, note)
+    command = [sys.executable, "-m", "uvicorn", "--factory", SERVER, *options.split()]
+    server = supervisor.start("prefect-embedded", command)
+    atexit.register(supervisor.stop, [server], STOP_SECONDS)
     until = time.monotonic() + START_SECONDS
     while not _is_well(f"{address}/api/health"):
-        if server.poll() is not None or time.monotonic() > until:
-            raise MailoutError("Prefect's server did not start.", remedy=INSTEAD)
+        if not server.runs or time.monotonic() > until:
+            raise MailoutError("Prefect's server did not start.", remedy=f"See {server.log}. {INSTEAD}")
         time.sleep(0.1)
     return f"{address}/api"
 
@@ -158,16 +190,6 @@ def _is_well(url: str) -> bool:
         return httpx.get(url, timeout=5, trust_env=False).is_success
     except httpx.TransportError:
         return False
-
-
-def _stop(server: subprocess.Popen[bytes], guard: OrphanGuard) -> None:
-    server.terminate()
-    try:
-        server.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
-    guard.set_stages([])
 
 
 def _require_answer(env: Mapping[str, str]) -> None:

@@ -75,18 +75,15 @@ class Shipped:
 
     @classmethod
     def read(cls, api: httpx.Client) -> Shipped:
-        answer = ask(api, "GET", f"variables/name/{VARIABLE}")
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            return cls()
-        answer.raise_for_status()
-        return cls(answer.json()["value"], is_there=True)
+        named = {"variables": {"name": {"any_": [VARIABLE]}}}
+        there = ask(api, "POST", "variables/filter", named)
+        return cls(there[0]["value"], is_there=True) if there else cls()
 
     def write(self, api: httpx.Client) -> None:
         if self.is_there:
-            answer = ask(api, "PATCH", f"variables/name/{VARIABLE}", {"value": self.hashes})
+            ask(api, "PATCH", f"variables/name/{VARIABLE}", {"value": self.hashes})
         else:
-            answer = ask(api, "POST", "variables/", {"name": VARIABLE, "value": self.hashes})
-        answer.raise_for_status()
+            ask(api, "POST", "variables/", {"name": VARIABLE, "value": self.hashes})
         self.is_there = True
 
     def is_current(self, deployment: str, piece: str, wanted: Any) -> bool:

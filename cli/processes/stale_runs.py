@@ -8,15 +8,16 @@ so that every new run is cancelled ("concurrency limit reached").
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 
-from cli.processes.prefect_api import ask, client, found
-from mailout.base.errors import MailoutError
+from cli.processes.prefect_api import ask, client, found, request
 
 MOST_RUNS = 200  # in one answer of Prefect's
+BEGIN_SECONDS = 120.0
+"""In which a run begins that a worker has taken, also on a busy machine."""
 OVER: Mapping[str, Mapping[str, str]] = {
     "PENDING": {"type": "SCHEDULED", "message": "The worker that had taken it was stopped."},
     "RUNNING": {
@@ -30,20 +31,15 @@ OVER: Mapping[str, Mapping[str, str]] = {
 
 def clear_stale_runs(env: Mapping[str, str]) -> None:
     """For a server of our own while no worker runs: before the first starts, after the last has ended."""
-    try:
-        with client(env) as api:
-            while _drop_late_runs(api) == MOST_RUNS:
-                continue
-            for state, now in OVER.items():
-                for run in _unattended(api, state):
-                    change = {"state": now, "force": True}
-                    ask(api, "POST", f"flow_runs/{run['id']}/set_state", change).raise_for_status()
-            for limit in found(api, "v2/concurrency_limits"):
-                if limit["active_slots"] and limit["name"].startswith("deployment:"):
-                    freed = ask(api, "PATCH", f"v2/concurrency_limits/{limit['id']}", {"active_slots": 0})
-                    freed.raise_for_status()
-    except httpx.HTTPError as error:
-        raise MailoutError(f"Prefect's server could not be made ready: {error}.") from error
+    with client(env) as api:
+        while _drop_late_runs(api) == MOST_RUNS:
+            continue
+        for state, now in OVER.items():
+            for run in _unattended(api, state):
+                ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": now, "force": True})
+        for limit in found(api, "v2/concurrency_limits"):
+            if limit["active_slots"] and limit["name"].startswith("deployment:"):
+                ask(api, "PATCH", f"v2/concurrency_limits/{limit['id']}", {"active_slots": 0})
 
 
 def _drop_late_runs(api: httpx.Client) -> int:
@@ -53,13 +49,25 @@ def _drop_late_runs(api: httpx.Client) -> int:
         "state": {"type": {"any_": ["SCHEDULED", "PENDING"]}},
         "expected_start_time": {"before_": datetime.now(UTC).isoformat()},
     }
-    answer = ask(api, "POST", "flow_runs/filter", {"flow_runs": late, "limit": MOST_RUNS})
-    runs = [one["id"] for one in answer.raise_for_status().json() if one["auto_scheduled"]]
-    return sum(ask(api, "DELETE", f"flow_runs/{id}").is_success for id in runs)
+    runs = ask(api, "POST", "flow_runs/filter", {"flow_runs": late, "limit": MOST_RUNS})
+    ours = [one["id"] for one in runs if one["auto_scheduled"]]
+    return sum(request(api, "DELETE", f"flow_runs/{id}").is_success for id in ours)
+
+
+def give_back_taken_runs(env: Mapping[str, str]) -> int:
+    """Runs that a worker took and did not begin in all this time: it may have died. Any worker takes them
+    again. Two of one run at once do no harm: the store is the brake. How many."""
+    long_ago = datetime.now(UTC) - timedelta(seconds=BEGIN_SECONDS)
+    with client(env) as api:
+        taken = [run for run in _unattended(api, "PENDING") if run.get("deployment_id")]
+        given_back = [one for one in taken if datetime.fromisoformat(one["state"]["timestamp"]) < long_ago]
+        for run in given_back:
+            ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": OVER["PENDING"], "force": True})
+    return len(given_back)
 
 
 def _unattended(api: httpx.Client, state: str) -> list[dict[str, Any]]:
     """Runs that a worker started, and those below them. A command's own run is the command's."""
     body = {"flow_runs": {"state": {"type": {"any_": [state]}}}, "limit": MOST_RUNS}
-    rows = ask(api, "POST", "flow_runs/filter", body).raise_for_status().json()
+    rows = ask(api, "POST", "flow_runs/filter", body)
     return [one for one in rows if one.get("deployment_id") or one.get("parent_task_run_id")]

@@ -8,15 +8,16 @@ and the parts have to end in order. So nothing would end them if we were killed:
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cli.log_rotation import rotate, rotate_large
 from cli.processes.listening import answers
 from cli.processes.orphan_guard import OrphanGuard
 
@@ -25,6 +26,8 @@ WELL_AFTER = 60.0
 """A process that ran this long was healthy: its next death counts as the first."""
 HEALTH_SECONDS, HANG_SECONDS, FIRST_ANSWER_SECONDS = 5.0, 60.0, 300.0
 """How often a part with an address is asked; how long it may be silent, and before its first answer."""
+MAX_LOG_BYTES, LOG_FILES_KEPT = 10_000_000, 3
+"""A part that fails all the time must not fill the disk."""
 
 
 @dataclass
@@ -172,6 +175,34 @@ def _signal(group: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def rotate_large(logs: Path) -> None:
+    """Every log in this folder that has become large."""
+    for log in logs.glob("*.log"):
+        with suppress(FileNotFoundError):
+            if log.stat().st_size > MAX_LOG_BYTES:
+                rotate(log)
+
+
+def rotate(log: Path) -> None:
+    """`x.log` becomes `x.log.1`, that `x.log.2`, and so on.
+
+    Copied and emptied, for its writer goes on with the file that it has open (to append). What it writes
+    between the two is lost.
+    """
+    if not log.exists():
+        return
+    for number in range(LOG_FILES_KEPT - 1, 0, -1):
+        with suppress(FileNotFoundError):
+            _kept(log, number).replace(_kept(log, number + 1))
+    shutil.copyfile(log, _kept(log, 1))
+    with log.open("r+b") as file:
+        file.truncate()
+
+
+def _kept(log: Path, number: int) -> Path:
+    return log.with_name(f"{log.name}.{number}")
 
 
 def _how(code: int) -> str:

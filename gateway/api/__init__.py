@@ -14,8 +14,6 @@ from mailout.letters.content.from_settings import brand_of, footer_of
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
-BATCH = "/v1/email/send-batch"
-
 
 def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) -> None:
     callers = Callers(store, wrong)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from gateway.access import Refused, WrongTokens
+from gateway.access import WrongTokens
 from gateway.api.problems import ApiProblem
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import PREFIX, Companies, Scope, Token, hash_of
@@ -43,11 +43,11 @@ class Callers:
         self._minutes: dict[str, _Minute] = {}
 
     async def company(self, request: Request, scope: Scope) -> Token:
-        """The caller's token. Raises `ApiProblem` 400, 401, 403 or 429."""
+        """The caller's token. Raises `ApiProblem` 400, 401 or 403, or `Refused` 429."""
         request.state.request_id = _request_id(request)
         token = await self._token(request)
         if token is None:
-            _as_problem(self._wrong.one_more, request)
+            self._wrong.one_more(request)
             raise ApiProblem(
                 401,
                 "UNAUTHORIZED",
@@ -88,7 +88,7 @@ class Callers:
         if kept is not None and kept[0] > now:
             return kept[1]
         if kept is None:  # whoever was let in before is not shut out by others at the same address
-            _as_problem(self._wrong.check, request)
+            self._wrong.check(request)
         token = await run_in_threadpool(companies.token, self._store, wanted)
         if token is None or token.revoked_at is not None or not hmac.compare_digest(token.token_hash, wanted):
             self._known.pop(wanted, None)
@@ -97,13 +97,6 @@ class Callers:
             self._known.clear()
         self._known[wanted] = (now + KEPT_SECONDS, token)
         return token
-
-
-def _as_problem(count: Callable[[Request], None], request: Request) -> None:
-    try:
-        count(request)
-    except Refused as error:
-        raise ApiProblem(429, "RATE_LIMITED", str(error.detail), headers=error.headers) from None
 
 
 def _request_id(request: Request) -> str:

@@ -43,19 +43,9 @@ class ApiProblem(Exception):
         self.headers = dict(headers or {})
         super().__init__(detail)
 
-    def document(self, request_id: str) -> dict[str, Any]:
-        return {
-            "type": "about:blank",
-            "title": TITLES.get(self.status, "Not possible"),
-            "status": self.status,
-            "code": self.code,
-            "detail": self.detail,
-            "errors": [
-                {"code": fault.code.value, "field": fault.field, "message": fault.message}
-                for fault in self.faults
-            ],
-            "requestId": request_id,
-        }
+    @property
+    def errors(self) -> list[dict[str, str]]:
+        return [{"code": one.code.value, "field": one.field, "message": one.message} for one in self.faults]
 
 
 def of_faults(faults: Sequence[Fault]) -> ApiProblem:
@@ -70,38 +60,38 @@ async def answer_problem(request: Request, error: Any) -> JSONResponse:
     headers = error.headers | getattr(request.state, "limit_headers", {})
     if request_id:
         headers["X-Request-Id"] = request_id
-    document = error.document(request_id)
+    document = {
+        "type": "about:blank",
+        "title": TITLES.get(error.status, "Not possible"),
+        "status": error.status,
+        "code": error.code,
+        "detail": error.detail,
+        "errors": error.errors,
+        "requestId": request_id,
+    }
     return JSONResponse(document, error.status, headers=headers, media_type=MEDIA_TYPE)
 
 
 _TEXT = {"type": "string"}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["type", "title", "status", "code", "detail", "errors", "requestId"],
-    "properties": {
-        "type": _TEXT,
-        "title": _TEXT,
-        "status": {"type": "integer"},
-        "code": {"type": "string", "examples": ["INVALID_PAYLOAD"]},
-        "detail": _TEXT,
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["code", "field", "message"],
-                "properties": {"code": _TEXT, "field": _TEXT, "message": _TEXT},
-            },
-        },
-        "requestId": _TEXT,
-    },
-}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": [*properties], "properties": properties}
+
+
+_FAULT = _object(code=_TEXT, field=_TEXT, message=_TEXT)
+SCHEMA = _object(
+    **dict.fromkeys(("type", "title", "code", "detail", "requestId"), _TEXT),
+    status={"type": "integer"},
+    errors={"type": "array", "items": _FAULT},
+)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals of an operation, for its description."""
     content = {MEDIA_TYPE: {"schema": SCHEMA}}
     # Before a request reaches the API, the gateway itself refuses in a word: too many at once, too large.
-    plain = {"application/json": {"schema": {"type": "object", "properties": {"error": _TEXT}}}}
+    plain = {"application/json": {"schema": _object(error=_TEXT)}}
     return {
         status: {
             "description": TITLES[status],

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
-from gateway.answers import MAX_BODY
+from gateway.answers import MAX_BODY, read_body
 from gateway.api.callers import Callers
 from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, described, faults_of, moment
 from gateway.api.problems import ApiProblem, of_faults, problems
-from gateway.api.single_mails import body_of, headers_for
+from gateway.api.single_mails import headers_for
 from mailout.base.addresses import Dropped, normalise
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, recipient_id
@@ -36,7 +36,7 @@ def router(store: Store, callers: Callers) -> APIRouter:
         """Make a recipient, or change its address and name. One that was deleted is made again."""
         company = (await callers.company(request, Scope.SEND)).company_id
         name = _external_id(request)
-        email, called = _given(await body_of(request, MAX_BODY))
+        email, called = _given(await read_body(request, MAX_BODY))
         known = KnownRecipient(company, recipient_id(company, name), name, email, called)
         if await run_in_threadpool(store.put_recipient, known):
             response.status_code = 201

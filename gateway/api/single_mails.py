@@ -12,12 +12,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 
 from gateway.answers import MAX_BODY, read_body
 from gateway.api.callers import Callers
 from gateway.api.models import (
-    BATCH_MOST,
     KEY,
     OUTBOX_ID,
     Batch,
@@ -30,13 +28,11 @@ from gateway.api.models import (
     described,
     faults_of,
     moment,
-    schema_of,
 )
 from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.group_commit import GroupCommit
 from mailout.base.errors import Abort, StoreError
-from mailout.insight.metrics.port import VALIDATION_OF, Counter
-from mailout.insight.metrics.tally import OTHER
+from mailout.insight.metrics.port import OTHER, VALIDATION_OF, Counter
 from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
 from mailout.outbox.delivery import outbox_rows
@@ -72,7 +68,7 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         if key is not None and not _KEY.fullmatch(key):
             raise ApiProblem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
         callers.charge(request, token, 1)
-        raw = await body_of(request, MAX_BODY)
+        raw = await read_body(request, MAX_BODY)
 
         def prepare() -> SingleMail:
             given = NewMail.model_validate_json(raw).to_request()
@@ -103,20 +99,12 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         status_code=202,
         response_model=BatchAccepted,
         responses=problems(400, 401, 403, 413, 429, 503),
-        openapi_extra=described(
-            body=Batch,
-            messages={
-                "type": "array",
-                "minItems": 1,
-                "maxItems": BATCH_MOST,
-                "items": schema_of(MailInBatch),
-            },
-        ),
+        openapi_extra=described(body=Batch),
     )
     async def send_batch(request: Request, response: Response) -> Any:
         """Hand in up to 500 e-mails in one commit, each with its own key and its own verdict."""
         token = await callers.company(request, Scope.SEND)
-        raw = await body_of(request, MAX_BATCH_BODY)
+        raw = await read_body(request, MAX_BATCH_BODY)
         try:
             batch = await run_in_threadpool(Batch.model_validate_json, raw)
         except ValidationError as error:
@@ -150,16 +138,6 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
     return routes
 
 
-async def body_of(request: Request, most: int) -> bytes:
-    """All of it, or `ApiProblem` 400 or 413."""
-    try:
-        return await read_body(request, most)
-    except HTTPException as error:
-        if error.status_code != 413:
-            raise ApiProblem(400, Code.INVALID_PAYLOAD, "The body did not arrive whole.") from None
-        raise ApiProblem(413, Code.INVALID_PAYLOAD, f"The body has more than {most:,} bytes.") from None
-
-
 def headers_for(request: Request) -> dict[str, str]:
     """Of every answer to a caller that was let in."""
     return {"X-Request-Id": request.state.request_id, **getattr(request.state, "limit_headers", {})}
@@ -175,25 +153,19 @@ def _refusal(acceptance: Acceptance) -> ApiProblem | None:
 
 
 def _hand_in(
-    store: Store, intake: SingleMailIntake, token: Token, request_id: str, given: list[Any]
+    store: Store, intake: SingleMailIntake, token: Token, request_id: str, messages: list[Any]
 ) -> list[BatchResult]:
     """All that is good in one commit."""
     results: dict[int, BatchResult] = {}
     good: list[tuple[int, SingleMail]] = []
-    for index, one in enumerate(given):
+    for index, one in enumerate(messages):
         try:
             mail = MailInBatch.model_validate_json(json.dumps(one)) if isinstance(one, dict) else None
             if mail is None:
                 raise Faulty([Fault(Code.INVALID_PAYLOAD, "body", "is no object")])
-            key = mail.idempotency_key
-            good.append(
-                (
-                    index,
-                    intake.prepare(
-                        mail.to_request(), company=token.company_id, request_id=request_id, key=key
-                    ),
-                )
-            )
+            given, key = mail.to_request(), mail.idempotency_key
+            ready = intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
+            good.append((index, ready))
         except (ValidationError, Faulty) as error:
             results[index] = _refused(index, _counted(store, error))
         except Abort as error:
@@ -206,7 +178,7 @@ def _hand_in(
             results[index] = BatchResult(index=index, status=202, outboxId=UUID(acceptance.id), state=state)
         else:
             results[index] = _refused(index, refusal)
-    return [results[index] for index in range(len(given))]
+    return [results[index] for index in range(len(messages))]
 
 
 def _counted(store: Store, error: ValidationError | Faulty) -> ApiProblem:
@@ -221,10 +193,8 @@ def _counted(store: Store, error: ValidationError | Faulty) -> ApiProblem:
 
 
 def _refused(index: int, problem: ApiProblem) -> BatchResult:
-    errors = problem.document("")["errors"]
-    return BatchResult(
-        index=index, status=problem.status, code=problem.code, detail=problem.detail, errors=errors
-    )
+    status, code, detail = problem.status, problem.code, problem.detail
+    return BatchResult(index=index, status=status, code=code, detail=detail, errors=problem.errors)
 
 
 def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
+from itertools import pairwise
 
 from mailout.base.time_format import clock_time, short_day
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import History
-from mailout.insight.reporting.line_chart import Chart, Line, chart
 from mailout.insight.reporting.phrases import CAME_BACK, reported
-from mailout.insight.reporting.summary import BUCKETS, FailureGroup, Summary, Timeline, summarise
+from mailout.insight.reporting.plot import Chart, Line, chart
+from mailout.insight.reporting.summary import (
+    FAILED,
+    FailureGroup,
+    Summary,
+    Timeline,
+    failure_groups,
+    summarise,
+    timeline_of,
+)
 from mailout.kinds.articles import article_rows
 from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.port import Kind
@@ -72,19 +81,7 @@ def people_for(store: Store, mailout: Mailout) -> int:
 
 def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:
     """By reason, from the first thousand; the count is of these."""
-    groups: dict[str, list[Message]] = {}
-    for row in _rows(store, mailout.id, [State.FAILED, State.VALIDATION_FAILED], MOST_FAILED):
-        groups.setdefault(row["error_code"] or "NO_CODE", []).append(row)
-    found = (
-        FailureGroup(
-            code,
-            len(rows),
-            rows[0]["error_message"] or "",
-            tuple(row["email"] for row in rows[:MOST_ADDRESSES]),
-        )
-        for code, rows in groups.items()
-    )
-    return tuple(sorted(found, key=lambda group: (-group.count, group.code)))
+    return failure_groups(_rows(store, mailout.id, FAILED, MOST_FAILED), MOST_ADDRESSES)
 
 
 def timeline(store: History, mailout_id: str) -> Timeline | None:
@@ -92,14 +89,8 @@ def timeline(store: History, mailout_id: str) -> Timeline | None:
     curve = store.sent_over_time(mailout_id)
     if not curve:
         return None
-    start, end = curve[0][0], curve[-1][0]
-    if start == end:
-        return Timeline(start, end, (curve[-1][1],))
-    counts, before = [0] * BUCKETS, 0
-    for at, sent in curve:
-        counts[min(BUCKETS - 1, int((at - start) / (end - start) * BUCKETS))] += sent - before
-        before = sent
-    return Timeline(start, end, tuple(counts))
+    newly = ((at, sent - before) for (_, before), (at, sent) in pairwise([(0.0, 0), *curve]))
+    return timeline_of(newly, curve[0][0], curve[-1][0])
 
 
 def events_chart(store: History, mailout: Mailout, zone: tzinfo) -> Chart | None:

@@ -11,7 +11,7 @@ from fastapi import Response
 
 from gateway.dashboard.desk import Admin, AdminAct, Desk, Visitor, page_routes
 from gateway.dashboard.people import lists_now, people_now
-from mailout.insight.history.counting import days_ago
+from mailout.insight.history.port import days_ago
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience.list_changes import BRAND, add_list, edit_list

@@ -17,10 +17,9 @@ from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
-from mailout.insight.history.counting import days_ago
-from mailout.insight.history.port import LISTED, MailoutMessage
-from mailout.insight.reporting.line_chart import Chart, Line, chart
-from mailout.insight.reporting.people_csv import people_lines
+from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
+from mailout.insight.reporting.plot import Chart, Line, chart
+from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow

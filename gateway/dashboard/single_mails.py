@@ -4,9 +4,7 @@ and a way to send one again."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from fastapi import Response
@@ -26,8 +24,6 @@ from mailout.outbox.queue.actions import SettleVerdict
 SINGLE_MAILS_SHOWN = 100
 NAMES = {"failed": "Failed", "unknown": "In doubt", "pending": "Waiting"}
 NOTIFICATIONS_SHOWN = 50
-ENDED = ("sent", "skipped", "failed")
-"""What a row can be requeued from; a pending one is picked by itself."""
 NUMBER = re.compile(r"[0-9]{1,18}")
 
 routes = page_routes()
@@ -94,8 +90,6 @@ def notifications(visit: Visitor, status: str = "") -> Response:
         else [],
         queue=queue,
         rows=queue.rows if queue and is_admin else [],
-        result=_result,
-        ended=ENDED,
         why=why,
         wanted=status if queue and status in queue.counts else "",
     )
@@ -109,14 +103,3 @@ def requeue(act: AdminAct) -> Response:
         raise UsageError("Nothing is requeued: it is not named by its number.")
     act.desk.tools.requeue_notification(int(id))
     return act.done("requeued a notification", id, f"Notification {id} is pending again.")
-
-
-def _result(error: str | None) -> str:
-    """The result that was written into the row: its message if there is one, else as it is written."""
-    try:
-        told = json.loads(error or "{}")
-    except ValueError:
-        told = error
-    if not isinstance(told, Mapping):
-        return str(told)[:300]
-    return str(told.get("message") or told.get("code") or "")[:300]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
 
-from gateway.answers import Ok, errors, read_body, refusal, wants_json
-from gateway.pages import HEADERS, Page, Pages
+from gateway.answers import Form, form_of, form_within, page_or, wants_json
+from gateway.pages import NO_INDEX, Page, Pages
+from gateway.readers.unsubscribe import Token
 from gateway.server import network_of
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, TokenData
@@ -25,16 +25,10 @@ from mailout.letters.audience.list_rows import List, lists, public_lists
 from mailout.letters.content.from_settings import brand_of
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.readers.confirmations import PURPOSE, ConfirmationMails
-from mailout.readers.port import (
-    CONFIRM_SECONDS,
-    Asked,
-    Confirmation,
-    Confirmed,
-)
+from mailout.readers.port import CONFIRM_SECONDS, Asked, Confirmation, Confirmed
 from mailout.store import Store
 
-MAX_FORM = 8192
-MAX_FIELDS = 50
+FORM_BYTES = 8192
 MAX_LISTS = 10
 """In one sign-up: all of it has to fit into a link."""
 QUICKEST_SECONDS = 2.0
@@ -42,11 +36,7 @@ QUICKEST_SECONDS = 2.0
 FROM_ANYWHERE = {"Access-Control-Allow-Origin": "*"}
 """A form may stand on any site, and its script may read that it was taken: that is all it ever says."""
 
-Token = Annotated[str, Query(description="`base64url(payload).base64url(HMAC-SHA256(payload))`, unpadded")]
 ListKey = Annotated[str | None, Query(alias="list", description="Show this list alone")]
-PAGE: dict[int | str, dict[str, Any]] = {
-    200: {"model": Ok, "content": {"text/html": {}}, "description": "A page, or JSON if asked for"}
-}
 FIELDS = {
     "email": {"type": "string"},
     "name": {"type": "string"},
@@ -54,76 +44,48 @@ FIELDS = {
     "website": {"type": "string", "description": "Stays empty: no person sees it"},
     "started": {"type": "string", "description": "When the form was shown, signed; a static form has none"},
 }
-FORM = {
-    "requestBody": {
-        "content": {
-            "application/x-www-form-urlencoded": {
-                "schema": {"type": "object", "required": ["email"], "properties": FIELDS}
-            }
-        }
-    }
-}
 
 
 def router(settings: Settings, store: Store) -> APIRouter:
     routes = APIRouter(tags=["joining"])
-    join = _Joining(settings, store)
-
-    @routes.get("/join", response_model=None, responses={**PAGE, **errors(503)})
-    async def form(request: Request, key: ListKey = None) -> Response:
-        """The public lists, and a form."""
-        return await run_in_threadpool(join.show_form, request, key)
-
-    @routes.post(
-        "/join", response_model=None, responses={**PAGE, **errors(400, 413, 503)}, openapi_extra=FORM
-    )
-    async def ask(request: Request) -> Response:
-        """Ask for a confirmation. Everybody gets the same answer; over a limit nothing is sent."""
-        body = (await read_body(request, MAX_FORM)).decode("utf-8", "replace")
-        try:
-            form = parse_qs(body, max_num_fields=MAX_FIELDS)
-        except ValueError:
-            return refusal(400, headers=HEADERS | FROM_ANYWHERE)
-        return await run_in_threadpool(join.ask, request, form)
-
-    @routes.get("/join/confirm", response_model=None, responses={**PAGE, **errors(400, 503)})
-    async def confirm(request: Request, token: Token = "") -> Response:
-        """One button. It changes nothing."""
-        return await run_in_threadpool(join.show_confirm, request, token)
-
-    @routes.post("/join/confirm", response_model=None, responses={**PAGE, **errors(400, 409, 503)})
-    async def confirm_now(request: Request, token: Token = "") -> Response:
-        """Subscribe. A second time changes nothing."""
-        return await run_in_threadpool(join.confirm, request, token)
-
+    pages = _Joining(settings, store)
+    routes.get("/join", response_model=None, responses=page_or(503))(pages.form)
+    routes.post(
+        "/join",
+        response_model=None,
+        responses=page_or(400, 413, 503),
+        openapi_extra=form_of(FIELDS, required=["email"]),
+    )(pages.ask)
+    routes.get("/join/confirm", response_model=None, responses=page_or(400, 503))(pages.confirm)
+    routes.post("/join/confirm", response_model=None, responses=page_or(400, 409, 503))(pages.confirm_now)
     return routes
 
 
 class _Joining:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._store = store
-        write_to = settings.reply_to or settings.from_email
-        brand = brand_of(settings)
-        self._pages = Pages(settings.org_name, settings.org_address, write_to, brand)
+        self._pages = Pages(settings)
         self._links = SignedLinks(settings.unsubscribe_keys, PURPOSE)
         self._started = SignedLinks(settings.unsubscribe_keys, f"{PURPOSE} form")
         self._own_page = f"{(settings.public_url or '').rstrip('/')}/join"
         self._mails = ConfirmationMails(
             settings.org_name or "",
             settings.org_address or "",
-            brand,
+            brand_of(settings),
             ZoneInfo(settings.send_timezone),
             settings.mailout_transport == REHEARSING,
         )
 
-    def show_form(self, request: Request, key: str | None) -> Response:
+    def form(self, request: Request, key: ListKey = None) -> Response:
+        """The public lists, and a form."""
         open_to_all = public_lists(self._store)
         shown = [one for one in open_to_all if one.key == key] or open_to_all
         return self._form(request, shown, ticked=[one.key for one in shown] if len(shown) == 1 else [])
 
-    def ask(self, request: Request, form: Mapping[str, Sequence[str]]) -> Response:
-        """Reads the lists and the time, then writes once, whatever was posted and by whom."""
-        email, name = (form.get(field, [""])[0].strip() for field in ("email", "name"))
+    def ask(self, request: Request, form: Annotated[Form, form_within(FORM_BYTES)]) -> Response:
+        """Ask for a confirmation. Everybody gets the same answer; over a limit nothing is sent."""
+        # Reads the lists and the time, then writes once, whatever was posted and by whom.
+        email, name, started = (form.get(field, [""])[0].strip() for field in ("email", "name", "started"))
         open_to_all = public_lists(self._store)
         keys = form.get("list", [])
         chosen = [one for one in open_to_all if one.key in keys]
@@ -136,42 +98,39 @@ class _Joining:
             name=name,
             page=_page(request) or self._own_page,
             network=network_of(request.client.host if request.client else None),
-            words=self._pages.spoken(request.headers.get("accept-language", "")),
+            words=self._pages.spoken(request),
             now=now,
         )
         if sign_up is None or not 0 < len(chosen) <= MAX_LISTS:
             wrong = "join_bad_email" if sign_up is None else "join_no_list"
-            given = {"email": email, "name": name, "started": form.get("started", [""])[0]}
+            given = {"email": email, "name": name, "started": started}
             return self._refuse(request, open_to_all, wrong, ticked=keys, **given)
         if self._is_bot(form, now):
             self._store.add_counts({(Counter.SIGN_UPS, Asked.BOT): 1})
         else:
             self._store.ask_sign_up(sign_up)
-        return self._done(request, Page.ASKED)
+        answer = self._pages.answer(request, Page.ASKED)
+        answer.headers.update(FROM_ANYWHERE)
+        return answer
 
-    def show_confirm(self, request: Request, token: str) -> Response:
+    def confirm(self, request: Request, token: Token = "") -> Response:
+        """One button. It changes nothing."""
         found = self._read(token)
         if found is None:
             return self._bad(request)
-        if wants_json(request):
-            return JSONResponse({"ok": False, "confirm": "POST"}, headers=HEADERS)
-        return self._show(request, Page.CONFIRM, **self._about(found), wording=found.wording)
+        return self._pages.answer(request, Page.CONFIRM, **self._about(found), wording=found.wording)
 
-    def confirm(self, request: Request, token: str) -> Response:
+    def confirm_now(self, request: Request, token: Token = "") -> Response:
+        """Subscribe. A second time changes nothing."""
         found = self._read(token)
-        if found is None:
+        became = Confirmed.OVER if found is None else self._store.confirm_sign_up(found)
+        if found is None or became is Confirmed.OVER:
             return self._bad(request)
-        match self._store.confirm_sign_up(found):
-            case Confirmed.JOINED | Confirmed.KNOWN:
-                return self._done(request, Page.JOINED, **self._about(found))
-            case Confirmed.OVER:
-                return self._bad(request)
-            case Confirmed.COMPLAINED:
-                if wants_json(request):
-                    return refusal(409, headers=HEADERS)
-                return self._show(request, Page.GONE, 409, who=TokenData(found.email))
+        if became is Confirmed.COMPLAINED:
+            return self._pages.answer(request, Page.GONE, 409, who=TokenData(found.email))
+        return self._pages.answer(request, Page.JOINED, **self._about(found))
 
-    def _is_bot(self, form: Mapping[str, Sequence[str]], now: float) -> bool:
+    def _is_bot(self, form: Form, now: float) -> bool:
         """Filled in what nobody sees, or was quicker than anybody; a static form tells no time."""
         if form.get("website", [""])[0].strip():
             return True
@@ -194,28 +153,19 @@ class _Joining:
     def _form(self, request: Request, shown: Sequence[List], status: int = 200, **values: Any) -> Response:
         """What was typed wrong is corrected in a second: the time runs from when the form was first shown."""
         started = values.pop("started", "") or self._started.make({"at": self._store.now()})
-        empty = {"wrong": "", "email": "", "name": "", "ticked": ()}
-        return self._show(request, Page.JOIN, status, lists=shown, started=started, **empty | values)
+        values = {"wrong": "", "email": "", "name": "", "ticked": ()} | values
+        return self._pages.show(request, Page.JOIN, status, lists=shown, started=started, **values)
 
     def _refuse(self, request: Request, open_to_all: Sequence[List], wrong: str, **given: Any) -> Response:
         request.state.why = "a sign-up without an address or a list"
         if wants_json(request):
-            words = self._pages.spoken(request.headers.get("accept-language", ""))
-            return JSONResponse({"error": words.pages[wrong]}, 400, headers=HEADERS | FROM_ANYWHERE)
+            said = self._pages.spoken(request).pages[wrong]
+            return JSONResponse({"error": said}, 400, headers=NO_INDEX | FROM_ANYWHERE)
         return self._form(request, open_to_all, 400, wrong=wrong, **given)
 
     def _bad(self, request: Request) -> Response:
         request.state.why = "a link to confirm that is not ours, too old or used"
-        return refusal(400, headers=HEADERS) if wants_json(request) else self._show(request, Page.OVER, 400)
-
-    def _done(self, request: Request, page: Page, **values: Any) -> Response:
-        if wants_json(request):
-            return JSONResponse({"ok": True}, headers=HEADERS | FROM_ANYWHERE)
-        return self._show(request, page, **values)
-
-    def _show(self, request: Request, page: Page, status: int = 200, **values: Any) -> Response:
-        accept = request.headers.get("accept-language", "")
-        return self._pages.show(page, status, accept_language=accept, **values)
+        return self._pages.answer(request, Page.OVER, 400)
 
 
 def _page(request: Request) -> str | None:

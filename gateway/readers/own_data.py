@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
 
-from gateway.answers import errors
-from gateway.pages import HEADERS, Page, Pages
-from gateway.prefect_events import SINGLE_MAILS_EVENT, Emitter
+from gateway.answers import page_or
+from gateway.pages import NO_INDEX, Page, Pages
 from gateway.readers.unsubscribe import Token
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import transactional_id
@@ -22,13 +19,12 @@ from mailout.base.signed_links import SignedLinks, TokenData
 from mailout.base.time_format import iso
 from mailout.insight.history import history_rows
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.content.brand import Brand
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import Language
-from mailout.letters.content.link_mail import link_mail
-from mailout.letters.content.model import Content, mark
-from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, SignedLink, SingleMail
+from mailout.outbox.delivery.port import REHEARSING
+from mailout.outbox.delivery.single_mails import OURS, SignedLink, SingleMail
 from mailout.outbox.feedback import feedback_rows
+from mailout.readers.link_mail import link_mail
 from mailout.store import Store
 
 LINK_SECONDS = 3600.0
@@ -36,7 +32,6 @@ MAIL_SECONDS = 600.0
 """One mail of a kind to an address in so long, however often it is asked for."""
 MOST_ROWS = 1000
 """Of letters and of events."""
-PAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {}}, "description": "A page"}}
 
 
 class Confirmed(StrEnum):
@@ -50,121 +45,105 @@ class Confirmed(StrEnum):
         return f"/preferences/{self}"
 
 
-@dataclass(frozen=True)
 class OwnData:
-    """The mails, and the links in them."""
+    """The mails, and the pages that the links in them open. `forget` erases a normalised address; NotFound:
+    nobody knows it."""
 
-    store: Store
-    secrets: Sequence[str]
-    sender: str
-    brand: Brand
-    rehearses: bool
-    emitter: Emitter | None = None
+    def __init__(self, settings: Settings, store: Store, forget: Callable[[str], object]) -> None:
+        self._store = store
+        self._forget = forget
+        self._secrets = settings.unsubscribe_keys
+        self._sender = settings.org_name or ""
+        self._brand = brand_of(settings)
+        self._is_rehearsal = settings.mailout_transport == REHEARSING
+        self._pages = Pages(settings)
 
-    @classmethod
-    def of(
-        cls, settings: Settings, store: Store, *, rehearses: bool, emitter: Emitter | None
-    ) -> OwnData | None:
-        """None: without `PUBLIC_URL` and a secret there are no links to mail."""
-        if not settings.public_url or not settings.unsubscribe_keys:
-            return None
-        sender = settings.org_name or ""
-        return cls(store, settings.unsubscribe_keys, sender, brand_of(settings), rehearses, emitter)
+    @staticmethod
+    def is_possible(settings: Settings) -> bool:
+        """Without `PUBLIC_URL` and a secret there are no links to mail."""
+        return bool(settings.public_url and settings.unsubscribe_keys)
 
-    async def send(self, email: str, what: Confirmed, words: Language) -> None:
-        is_served = await run_in_threadpool(self._hand_in, email, what, words)
-        if not is_served and self.emitter is not None:
-            self.emitter.emit(SINGLE_MAILS_EVENT)  # the watch would find it seconds later
+    def router(self) -> APIRouter:
+        routes = APIRouter(tags=["readers"])
+        routes.get(Confirmed.DATA.path, response_model=None, responses=page_or(400, 503))(self.data)
+        routes.get(Confirmed.DELETE.path, response_model=None, responses=page_or(400, 503))(self.ask)
+        routes.post(Confirmed.DELETE.path, response_model=None, responses=page_or(400, 409, 503))(self.delete)
+        return routes
 
-    def _hand_in(self, email: str, what: Confirmed, words: Language) -> bool:
-        """Into the outbox; whether somebody is there to send it. Its id makes it one in ten minutes."""
-        now = self.store.now()
-        key = f"{what} {email} {int(now // MAIL_SECONDS)}"
+    def mail(self, email: str, what: Confirmed, words: Language) -> None:
+        """Into the outbox. Its id makes it one in ten minutes."""
+        now = self._store.now()
+        window = int(now // MAIL_SECONDS)
+        key = f"{what} {email} {window}"
         payload = {"email": email, "at": int(now), "language": words.code}
+        content = link_mail(
+            words.pages[f"{what}_mail_subject"],
+            [words.pages[f"{what}_mail_before"]],
+            words.pages[f"{what}_mail_button"],
+            [words.pages["link_mail_after"]],
+            sender=self._sender,
+            brand=self._brand,
+            words=words,
+        )
         mail = SingleMail(
-            id=transactional_id(OURS, key, rehearsal=self.rehearses),
+            id=transactional_id(OURS, key, rehearsal=self._is_rehearsal),
             company_id=OURS,
-            request_id=f"{what} {int(now // MAIL_SECONDS)}",
+            request_id=f"{what} {window}",
             email=email,
-            content=self._content(what, words),
+            content=content,
             idempotency_key=key,
-            is_rehearsal=self.rehearses,
+            is_rehearsal=self._is_rehearsal,
             link=SignedLink(_purpose(what), what.path, payload),
         )
-        self.store.accept_single_mails([mail])
-        return self.store.single_mails_waiting(rehearsal=self.rehearses).is_served
+        self._store.accept_single_mails([mail])
 
-    def _content(self, what: Confirmed, words: Language) -> Content:
-        subject, before, button = (
-            words.pages[f"{what}_mail_{part}"] for part in ("subject", "before", "button")
-        )
-        return link_mail(
-            subject,
-            before,
-            button,
-            words.pages["link_mail_after"],
-            link=mark(SIGNED_LINK),
-            sender=self.sender,
-            brand=self.brand,
-            lang=words.code,
-        )
+    def data(self, request: Request, token: Token = "", format: str = "") -> Response:
+        """All that is known of whoever got this link by mail; `format=json` for programs."""
+        held = self._holder(token, Confirmed.DATA)
+        if held is None:
+            return self._expired(request)
+        known = known_of(self._store, held["email"])
+        if format == "json":
+            named = {"Content-Disposition": 'attachment; filename="my-data.json"'}
+            return JSONResponse(known, headers=NO_INDEX | named)
+        return self._show(request, Page.OWN_DATA, held, known=known, token=token)
 
-    def holder(self, token: str, what: Confirmed) -> Mapping[str, Any] | None:
+    def ask(self, request: Request, token: Token = "") -> Response:
+        """The last question. It changes nothing: scanners follow links."""
+        held = self._holder(token, Confirmed.DELETE)
+        return self._expired(request) if held is None else self._show(request, Page.ERASE, held)
+
+    def delete(self, request: Request, token: Token = "") -> Response:
+        """Erase whoever got this link by mail. Twice is once."""
+        held = self._holder(token, Confirmed.DELETE)
+        if held is None:
+            return self._expired(request)
+        try:
+            self._forget(held["email"])
+        except NotFound:
+            return self._show(request, Page.ERASED, held)  # it was done before
+        except StoreError as error:
+            request.state.why = str(error)
+            return self._show(request, Page.BUSY, held, 409)
+        return self._show(request, Page.ERASED, held)
+
+    def _holder(self, token: str, what: Confirmed) -> Mapping[str, Any] | None:
         """Whose link it is; None: it is not ours, made for something else, or too old."""
-        return SignedLinks(self.secrets, _purpose(what)).read_fresh(token, self.store.now(), LINK_SECONDS)
+        return SignedLinks(self._secrets, _purpose(what)).read_fresh(token, self._store.now(), LINK_SECONDS)
+
+    def _show(
+        self, request: Request, page: Page, held: Mapping[str, Any], status: int = 200, **values: Any
+    ) -> Response:
+        who, chosen = TokenData(held["email"]), held["language"]
+        return self._pages.show(request, page, status, chosen=chosen, who=who, **values)
+
+    def _expired(self, request: Request) -> Response:
+        request.state.why = "a link that is not ours, or too old"
+        return self._pages.show(request, Page.EXPIRED, 400)
 
 
 def _purpose(what: Confirmed) -> str:
     return f"own-{what}"
-
-
-def router(own_data: OwnData, pages: Pages, forget: Callable[[str], object]) -> APIRouter:
-    """`forget` erases a normalised address; NotFound: nobody knows it."""
-    routes = APIRouter(tags=["readers"])
-    store = own_data.store
-
-    def show(page: Page, held: Mapping[str, Any], status: int = 200, **values: Any) -> Response:
-        return pages.show(page, status, chosen=held["language"], who=TokenData(held["email"]), **values)
-
-    def expired(request: Request) -> Response:
-        request.state.why = "a link that is not ours, or too old"
-        accept = request.headers.get("accept-language", "")
-        return pages.show(Page.EXPIRED, 400, accept_language=accept)
-
-    @routes.get(Confirmed.DATA.path, response_model=None, responses={**PAGE, **errors(400, 503)})
-    async def data(request: Request, token: Token = "", format: str = "") -> Response:
-        """All that is known of whoever got this link by mail; `format=json` for programs."""
-        held = await run_in_threadpool(own_data.holder, token, Confirmed.DATA)
-        if held is None:
-            return expired(request)
-        known = await run_in_threadpool(known_of, store, held["email"])
-        if format == "json":
-            named = {"Content-Disposition": 'attachment; filename="my-data.json"'}
-            return JSONResponse(known, headers=HEADERS | named)
-        return show(Page.OWN_DATA, held, known=known, token=token)
-
-    @routes.get(Confirmed.DELETE.path, response_model=None, responses={**PAGE, **errors(400, 503)})
-    async def ask(request: Request, token: Token = "") -> Response:
-        """The last question. It changes nothing: scanners follow links."""
-        held = await run_in_threadpool(own_data.holder, token, Confirmed.DELETE)
-        return expired(request) if held is None else show(Page.ERASE, held)
-
-    @routes.post(Confirmed.DELETE.path, response_model=None, responses={**PAGE, **errors(400, 409, 503)})
-    async def delete(request: Request, token: Token = "") -> Response:
-        """Erase whoever got this link by mail. Twice is once."""
-        held = await run_in_threadpool(own_data.holder, token, Confirmed.DELETE)
-        if held is None:
-            return expired(request)
-        try:
-            await run_in_threadpool(forget, held["email"])
-        except NotFound:
-            return show(Page.ERASED, held)
-        except StoreError as error:
-            request.state.why = str(error)
-            return show(Page.BUSY, held, 409)
-        return show(Page.ERASED, held)
-
-    return routes
 
 
 def known_of(store: Store, email: str) -> dict[str, Any]:

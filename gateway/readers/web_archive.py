@@ -6,10 +6,12 @@ it; a minute later at the latest it is asked for again.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from email.utils import formatdate
 from functools import lru_cache, partial
 from threading import Lock
 from typing import Annotated, Any
@@ -19,19 +21,18 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from markupsafe import Markup
+from starlette.staticfiles import StaticFiles
 
 from gateway.answers import errors
-from gateway.cached_answers import cached
-from gateway.pages import TEMPLATES, Page, Pages
+from gateway.pages import NO_INDEX, TEMPLATES, Page, Pages
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
 from mailout.letters.content import content_rows
-from mailout.letters.content.from_settings import brand_of, view_links_of
-from mailout.letters.content.languages import FALLBACK, Language, language, preferred
+from mailout.letters.content.from_settings import view_links_of
+from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.signup_form import signup_form
 from mailout.letters.content.web import WebPage, description_of, web_page
-from mailout.outbox.queue.mailout import Mailout
-from mailout.outbox.queue.port import Queue
+from mailout.outbox.queue.port import Queue, mailout_or_none
 from mailout.readers import web_archive
 from mailout.readers.web_archive import ArchivedLetter
 
@@ -40,30 +41,19 @@ FEED_LETTERS = 20
 LISTING_SECONDS = 20.0
 """So long the list of letters is not read again: for a thousand that takes some 40 ms. With the caches' time,
 what is unpublished is gone within a minute; its own page sooner."""
+CACHE_SECONDS = 30
 TEST_DAYS = 30
 """For which a test can be seen in a browser."""
 CONTENTS_KEPT = 128
 MOST_PAGES = 10_000
 
-POLICY = (
-    "default-src 'none'; img-src 'self' https: http: data:; style-src 'unsafe-inline'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'"
-)
+LETTER_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; img-src 'self' https: http: data:; form-action 'self';"
+    " style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+}
 """Of a letter's page: it shares the dashboard's origin, so nothing may run; its looks are its own."""
-NO_INDEX = {"X-Robots-Tag": "noindex, nofollow"}
 _SLUG = re.compile(r"[a-z0-9-]{1,100}")
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-HTML: dict[int | str, dict[str, Any]] = {
-    200: {"description": "A page", "content": {"text/html": {}}},
-    304: {"description": "As it was"},
-    410: {"description": "It was here", "content": {"text/html": {}}},
-}
-XML: dict[int | str, dict[str, Any]] = {
-    200: {"description": "XML", "content": {"application/atom+xml": {}}},
-    304: {"description": "As it was"},
-}
-
 
 ListKey = Annotated[str, Query(alias="list", max_length=200, description="Only letters of this list")]
 
@@ -71,36 +61,22 @@ ListKey = Annotated[str, Query(alias="list", max_length=200, description="Only l
 def router(settings: Settings, store: Queue) -> APIRouter:
     routes = APIRouter(tags=["archive"])
     archive = _Archive(settings, store)
-
-    @routes.get("/view/{token}", response_class=Response, responses={**HTML, **errors(404, 503)})
-    def view(
-        request: Request, token: Annotated[str, Path(description="Signed: a mailout, and its variant")]
-    ) -> Response:
-        """A letter in a browser, as nobody in particular reads it."""
-        return archive.view(request, token)
-
-    @routes.get("/archive", response_class=Response, responses={**HTML, **errors(404, 503)})
-    def letters(
-        request: Request, key: ListKey = "", page: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 1
-    ) -> Response:
-        """Public letters, the newest first."""
-        return archive.index(request, key, page)
-
-    @routes.get("/archive/feed.xml", response_class=Response, responses={**XML, **errors(404, 503)})
-    def feed(request: Request, key: ListKey = "") -> Response:
-        """The newest public letters as Atom, whole."""
-        return archive.feed(request, key)
-
-    @routes.get("/archive/sitemap.xml", response_class=Response, responses={**XML, **errors(404, 503)})
-    def sitemap(request: Request) -> Response:
-        """The address of every public letter, for search engines."""
-        return archive.sitemap(request)
-
-    @routes.get("/archive/{slug}", response_class=Response, responses={**HTML, **errors(404, 503)})
-    def letter(request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
-        """One public letter."""
-        return archive.letter(request, slug)
-
+    for path, answer, kind in (
+        ("/view/{token}", archive.view, "text/html"),
+        ("/archive", archive.letters, "text/html"),
+        ("/archive/feed.xml", archive.feed, "application/atom+xml"),
+        ("/archive/sitemap.xml", archive.sitemap, "application/xml"),
+        ("/archive/{slug}", archive.letter, "text/html"),
+    ):
+        responses: dict[int | str, dict[str, Any]] = {
+            200: {"description": "What is asked for", "content": {kind: {}}},
+            304: {"description": "As it was"},
+            404: {"description": "None is there", "content": {"text/html": {}}},
+            410: {"description": "It was here", "content": {"text/html": {}}},
+            **errors(503),
+        }
+        routes.get(path, response_class=Response, responses=responses)(answer)
+        routes.head(path, include_in_schema=False)(answer)
     return routes
 
 
@@ -113,8 +89,7 @@ class _Archive:
         self._root = urlsplit(self._public_url).path  # links inside: the same host, whatever it is called
         self._org = settings.org_name or ""
         self._signs_up = settings.signup
-        write_to = settings.reply_to or settings.from_email
-        self._pages = Pages(settings.org_name, settings.org_address, write_to, brand_of(settings))
+        self._pages = Pages(settings)
         self._view_links = view_links_of(settings) if settings.unsubscribe_keys else None
         self._content = lru_cache(CONTENTS_KEPT)(partial(content_rows.content, store))
         self._reading = Lock()
@@ -123,34 +98,44 @@ class _Archive:
 
     # ── answers ──
 
-    def view(self, request: Request, token: str) -> Response:
+    def view(
+        self, request: Request, token: Annotated[str, Path(description="Signed: a mailout, and its variant")]
+    ) -> Response:
+        """A letter in a browser, as nobody in particular reads it."""
         payload = self._view_links.read(token) if self._view_links and self._public_url else None
         if payload is None:
             return self._none(request)
         content_hash = payload.get("variant")
         if "mailout" in payload:  # else a letter to one reader at a time
-            mailout = self._mailout(payload["mailout"])
+            mailout = mailout_or_none(self._store, payload["mailout"])
             if mailout is None or mailout.is_rehearsal:
                 return self._none(request)
             if mailout.is_test and self._store.now() > mailout.created_at + TEST_DAYS * 86_400:
                 return self._none(request, was_here=True)
             content_hash = content_hash or mailout.content_hash
         page = self._page(content_hash)
-        return self._none(request) if page is None else cached(request, page.html(), POLICY, NO_INDEX)
+        return (
+            self._none(request) if page is None else cached(request, page.html(), LETTER_HEADERS | NO_INDEX)
+        )
 
-    def index(self, request: Request, key: str, number: int) -> Response:
+    def letters(
+        self,
+        request: Request,
+        key: ListKey = "",
+        number: Annotated[int, Query(alias="page", ge=1, le=MOST_PAGES)] = 1,
+    ) -> Response:
+        """Public letters, the newest first."""
         known = self._letters()
         shown = [one for one in known if not key or one.list_key == key]
         first = (number - 1) * PAGE_LETTERS
         part = shown[first : first + PAGE_LETTERS]
         if not self._public_url or (not part and (key or number > 1)):
             return self._none(request)
-        accept = request.headers.get("accept-language", "")
-        words = language(self._settings.language) if self._settings.language else preferred(accept)
+        words = self._pages.spoken(request)
         lists = dict(sorted({(one.list_key, one.list_title) for one in known}, key=lambda one: one[1]))
         response = self._pages.show(
+            request,
             Page.LETTERS,
-            accept_language=accept,
             title=self._title(words, lists.get(key)),
             address=self._public_url + self._list("", key, number),
             feed=self._public_url + self._feed(key),
@@ -169,13 +154,14 @@ class _Archive:
             newer=self._list(self._root, key, number - 1) if number > 1 else "",
             older=self._list(self._root, key, number + 1) if len(shown) > first + PAGE_LETTERS else "",
         )
-        policy = response.headers["Content-Security-Policy"]
-        more = {"Content-Language": words.code}
+        kept = ("Content-Security-Policy", "Content-Language")
+        more = {name: response.headers[name] for name in kept}
         if not self._settings.language:
             more["Vary"] = "Accept-Language"
-        return cached(request, bytes(response.body).decode(), policy, more)
+        return cached(request, bytes(response.body).decode(), more)
 
-    def letter(self, request: Request, slug: str) -> Response:
+    def letter(self, request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
+        """One public letter."""
         asked = self._public_url and _SLUG.fullmatch(slug)
         found = web_archive.web_letter(self._store, slug) if asked else None
         if found is None or not found.public:
@@ -195,9 +181,10 @@ class _Archive:
             above=around.above(f"{self._root}/archive", words),
             below=around.below(self._named(newer), self._named(older), self._join(found, words), words),
         )
-        return cached(request, html, POLICY)
+        return cached(request, html, LETTER_HEADERS)
 
-    def feed(self, request: Request, key: str) -> Response:
+    def feed(self, request: Request, key: ListKey = "") -> Response:
+        """The newest public letters as Atom, whole."""
         part = [one for one in self._letters() if key in ("", one.list_key)][:FEED_LETTERS]
         known = [one for one in self._known if key in ("", one.list_key)]  # also what was unpublished
         if not self._public_url or (key and not known):
@@ -211,11 +198,13 @@ class _Archive:
             address=self._public_url + self._feed(key),
             archive=self._public_url + self._list("", key, 1),
             updated=_iso(max((one.updated_at for one in part), default=0.0)),
-            entries=[self._entry(one, web_page(self._content(one.content_hash))) for one in part],
+            entries=[(one, web_page(self._content(one.content_hash)), self._address(one)) for one in part],
+            iso=_iso,
         )
         return cached(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
 
     def sitemap(self, request: Request) -> Response:
+        """The address of every public letter, for search engines."""
         if not self._public_url:
             return self._none(request)
         letters = [(self._address(one), _iso(one.updated_at)) for one in self._letters()]
@@ -233,12 +222,6 @@ class _Archive:
                 self._known_at = time.monotonic()
         return [one for one in self._known if one.public]
 
-    def _mailout(self, id: str) -> Mailout | None:
-        try:
-            return self._store.mailout(id)
-        except NotFound:
-            return None
-
     def _page(self, content_hash: str | None) -> WebPage | None:
         try:
             return None if content_hash is None else web_page(self._content(content_hash))
@@ -247,15 +230,8 @@ class _Archive:
 
     def _none(self, request: Request, *, was_here: bool = False) -> Response:
         request.state.why = "no letter, or not any more"
-        accept = request.headers.get("accept-language", "")
-        archive = f"{self._root}/archive"
-        return self._pages.show(
-            Page.NO_LETTER,
-            410 if was_here else 404,
-            accept_language=accept,
-            was_here=was_here,
-            archive=archive,
-        )
+        status, archive = 410 if was_here else 404, f"{self._root}/archive"
+        return self._pages.show(request, Page.NO_LETTER, status, was_here=was_here, archive=archive)
 
     def _title(self, words: Language, list_title: str | None) -> str:
         title = words.pages["letters_of"].format(org=self._org) if self._org else words.pages["letters"]
@@ -287,18 +263,29 @@ class _Archive:
             return None
         return Markup(signup_form(letter.list_key, self._public_url, words))  # noqa: S704 (escaped there)
 
-    def _entry(self, letter: ArchivedLetter, page: WebPage) -> dict[str, str]:
-        return {
-            "id": letter.id,
-            "title": page.title,
-            "link": self._address(letter),
-            "published": _iso(letter.sent_at),
-            "updated": _iso(letter.updated_at),
-            "summary": page.description,
-            "lang": page.lang,
-            "html": page.letter,
-        }
-
 
 def _iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def cached(
+    request: Request,
+    text: str,
+    more: Mapping[str, str] | None = None,
+    *,
+    kind: str = "text/html",
+    changed: float | None = None,
+) -> Response:
+    """An answer that caches may keep; 304, if whoever asks has it."""
+    data = text.encode()
+    headers = {
+        "ETag": f'"{hashlib.sha256(data).hexdigest()[:32]}"',
+        "Cache-Control": f"public, max-age={CACHE_SECONDS}",
+        **(more or {}),
+    }
+    if changed is not None:
+        headers["Last-Modified"] = formatdate(changed, usegmt=True)
+    answer = Response(data, headers=headers, media_type=kind)
+    has_it = StaticFiles(check_dir=False).is_not_modified(answer.headers, request.headers)
+    # With all its headers: a cache takes over those of a 304.
+    return Response(status_code=304, headers=headers) if has_it else answer

@@ -27,21 +27,11 @@ class MarkdownFiles:
     def load(self, ref: str) -> SourceMailout:
         path = Path(ref)
         mailout = read_markdown(path)
-        front, document = mailout.front, mailout.document
+        options, document = mailout.options, mailout.document
         if self._fetch is not None:
             document = with_thumbnails(document)
-        return SourceMailout(
-            kind=Kind.MARKDOWN,
-            ref=front.id or path.name,
-            document=document,
-            is_test=bool(front.test),
-            list_key=front.list,
-            segment=front.segment,
-            from_name=front.from_name,
-            reply_to=front.reply_to,
-            public=front.public,
-            read_media=partial(self._read, {one.source for one in document.media if one.fallback}),
-        )
+        read_media = partial(self._read, {one.source for one in document.media if one.fallback})
+        return options.mailout(Kind.MARKDOWN, options.id or path.name, document, read_media)
 
     def _read(self, videos: Set[str], source: str) -> bytes:
         return self._fetch(source) if self._fetch is not None and source in videos else read_picture(source)

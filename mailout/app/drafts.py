@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from mailout.app.media_wiring import media_store
-from mailout.app.wiring import notion_pages, sources
+from mailout.app.wiring import media_store, notion_pages, sources
 from mailout.base.clock import Clock, SystemClock
 from mailout.base.errors import Abort, SourceUnavailable
 from mailout.base.settings import Settings
@@ -15,10 +14,7 @@ from mailout.kinds.mailouts.drafts import Draft
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.content.document import problem_line
-from mailout.letters.content.model import Content
-from mailout.letters.content.port import SourceMailout
 from mailout.letters.content.preflight import findings
-from mailout.letters.content.variables import as_written
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue.mailout import Mailout
 from mailout.store import Store
@@ -94,35 +90,13 @@ class Drafts:
     def _read(self, ref: str, now: float) -> Draft:
         source = self._intake.source_mailout(ref)
         reading = self._intake.reading(source)
-        stops = [str(error) for error in self._intake.refusals(source, reading)]
+        stops = [str(error) for error in self._intake.refusals(reading)]
+        whose = source.list_key, source.segment, source.from_name
         try:
-            document, content = reading.render()
+            document, content = reading.rendered
         except Abort as error:
             try:  # a picture that readers could not find may still be shown here
                 document, content = self._intake.draft(source)
             except Abort:
-                return self._draft(source, None, [*dict.fromkeys([*stops, str(error)])], (), now)
-        found = [problem_line(one) for one in findings(document, content)]
-        return self._draft(source, content, stops, found, now)
-
-    def _draft(
-        self,
-        source: SourceMailout,
-        content: Content | None,
-        stops: Sequence[str],
-        found: Sequence[str],
-        now: float,
-    ) -> Draft:
-        return Draft(
-            ref=source.ref,
-            subject=as_written(source.document.subject),
-            list_key=source.list_key,
-            segment=source.segment,
-            from_name=source.from_name,
-            reply_to=source.reply_to,
-            is_test=source.is_test,
-            content=content,
-            stops=stops,
-            findings=found,
-            read_at=now,
-        )
+                return Draft(*whose, None, [*dict.fromkeys([*stops, str(error)])], (), now)
+        return Draft(*whose, content, stops, [problem_line(one) for one in findings(document, content)], now)

@@ -10,12 +10,10 @@ from pathlib import Path
 from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound
+from mailout.base.select import every
 from mailout.base.settings import Settings
 from mailout.outbox.feedback.port import Forgotten
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.mailout import Status
-
-ALL_MAILOUTS = 100_000
 
 
 @dataclass
@@ -58,14 +56,11 @@ def forget_here(settings: Settings, address: str) -> Erased:
 def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> None:
     """After the store: what is archived from now on has nothing of them any more."""
     folder = wiring.archive_folder(engine.settings)
-    for mailout in queue_rows.mailouts(
-        engine.store, statuses=(Status.COMPLETED, Status.CANCELLED), limit=ALL_MAILOUTS
-    ):
-        if mailout.archived_to is None:
-            continue
-        changed = folder.forget(mailout.archived_to, address, instead)
+    for mailout in every(engine.store, queue_rows.MAILOUTS, {"archived_to !=": None}):
+        place = mailout.archived_to or ""
+        changed = folder.forget(place, address, instead)
         if changed is None:
-            erased.missing.append(mailout.archived_to)
-        elif any(changed):
-            erased.archives.append(mailout.archived_to)
+            erased.missing.append(place)
+        elif changed:
+            erased.archives.append(place)
             engine.reporting.forget(mailout.id, address, instead)

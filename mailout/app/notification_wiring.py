@@ -16,8 +16,7 @@ from mailout.base.clock import SystemClock
 from mailout.base.errors import SettingsError
 from mailout.base.private_files import make_home
 from mailout.base.settings import Settings
-from mailout.kinds.notifications.job import LOCK_SECONDS, JobOptions
-from mailout.kinds.notifications.messages import WorkerOptions
+from mailout.kinds.notifications.job import LOCK_SECONDS, WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import ProducerQueue
 from mailout.letters.content.notification_templates import NotificationTemplates
@@ -56,7 +55,9 @@ def notification_worker(
             source=source,
             provider=settings.mailout_transport,
             zone=zone,
-            job=JobOptions(base_url, settings.notify_locale, settings.notify_template_version),
+            base_url=base_url,
+            locale=settings.notify_locale,
+            template_version=settings.notify_template_version,
             batch=min(100, max(1, int(rate * 10))) if rate else 100,
             lost_after=Timing.of(settings.lock_seconds).settle_wait,
             rehearsal=engine.rehearses,
@@ -95,8 +96,6 @@ def _database(settings: Settings, db: Path | None) -> Path:
     return path
 
 
-def producer_queue(settings: Settings, status: str | None = None) -> ProducerQueue:
-    """How the queue in NOTIFY_DB stands; nothing is changed."""
-    if settings.notify_db is None:
-        raise SettingsError("NOTIFY_DB: is missing.", remedy="Set it to the producer's SQLite file.")
-    return read_producer_queue(settings.notify_db, status=status)
+def producer_queue(settings: Settings, status: str | None = None, db: Path | None = None) -> ProducerQueue:
+    """How the producer's queue stands; nothing is changed."""
+    return read_producer_queue(_database(settings, db), status=status)

@@ -13,9 +13,9 @@ from mailout.outbox.delivery.states import State
 
 log = logging.getLogger("mailout.single_mails")
 
-HANDOVER_SECONDS = 30.0
+ASK_FOR_NEXT_SECONDS = 30.0
 """So long before its end a run asks for the next one: a process takes a while to start."""
-HANDOVER_SECONDS = 90.0
+HANDOVER_WAIT_SECONDS = 90.0
 """How long the next one waits for the one before it to end."""
 HANDOVER_POLL_SECONDS = 1.0
 SLICE_SECONDS = 180.0
@@ -41,7 +41,7 @@ class SingleMailRun:
     def take_over(self) -> bool:
         """Whether it is this run's turn: nobody sends, or whoever did has ended meanwhile."""
         clock = self._sending.clock
-        until = clock.monotonic() + HANDOVER_SECONDS
+        until = clock.monotonic() + HANDOVER_WAIT_SECONDS
         while self._is_served():
             if clock.monotonic() >= until:
                 return False
@@ -55,7 +55,7 @@ class SingleMailRun:
         """Until its time is up; False: somebody has asked it to stop."""
         clock = self._sending.clock
         end = clock.monotonic() + seconds
-        for until, then in ((end - HANDOVER_SECONDS, self._ask_for_next), (end, None)):
+        for until, then in ((end - ASK_FOR_NEXT_SECONDS, self._ask_for_next), (end, None)):
             while (remaining := until - clock.monotonic()) > 0:
                 report = self._sending.send_single_mails(min(remaining, SLICE_SECONDS), self)
                 if report.ended is Ended.STOPPED:

@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 from mailout.adapters.folder import FolderTransport, mails_to
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.markdown_file import MarkdownFiles
+from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app.engine import Engine
-from mailout.app.media_wiring import media_store
 from mailout.app.sending import Sending
 from mailout.base.clock import Clock, SystemClock
 from mailout.base.errors import SettingsError, UsageError
@@ -33,7 +33,7 @@ from mailout.kinds.articles import article_rows
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.content.notion.page import NotionPage
-from mailout.letters.content.port import Source
+from mailout.letters.content.port import MediaStore, Source
 from mailout.letters.content.refs import names_a_file, page_id_of
 from mailout.outbox.delivery.port import REHEARSING, Journals, Transport
 from mailout.outbox.feedback.suppression import SuppressionList
@@ -45,10 +45,10 @@ from mailout.store import Store
 
 if TYPE_CHECKING:
     from mailout.adapters.notion import NotionDatabases, NotionPages
-    from mailout.adapters.parquet import ParquetArchive
     from mailout.adapters.sns_certificates import SnsCertificates
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
+    from mailout.insight.retention.archive_file import ArchiveFolder
 
 
 def build(
@@ -71,7 +71,7 @@ def build(
     dashboard = settings.public_url if settings.admin_password else None
     pages = PageReports(store, notion, clock, transport.name, dashboard)
     rehearses = transport.name == REHEARSING
-    forecast = _queue_forecast(settings, store, transport.scope, rehearses=rehearses)
+    forecast = queue_forecast(settings, store, transport)
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
     read_from = source_of or sources(notion, clock)
     intake = MailoutIntake(
@@ -135,13 +135,10 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def queue_forecast(settings: Settings, store: Store) -> QueueForecast:
-    """How the queue will go on, for whoever does not send."""
-    rehearses = settings.mailout_transport == "folder"
-    return _queue_forecast(settings, store, _scope(settings), rehearses=rehearses)
-
-
-def _queue_forecast(settings: Settings, store: Store, scope: str, *, rehearses: bool) -> QueueForecast:
+def queue_forecast(settings: Settings, store: Store, transport: Transport | None = None) -> QueueForecast:
+    """How the queue will go on, also for whoever does not send and has no transport."""
+    rehearses = (transport.name if transport else settings.mailout_transport) == REHEARSING
+    scope = transport.scope if transport else _scope(settings)
     rate = settings.send_rate(rehearses=rehearses)
     return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
 
@@ -169,6 +166,31 @@ def make_transport(settings: Settings, clock: Clock) -> Transport:
 def mail_files(settings: Settings, email: str) -> list[Path]:
     """What the folder transport has written to an address."""
     return mails_to(settings.mailout_home / "outbox", email)
+
+
+def media_store(settings: Settings) -> MediaStore:
+    """A bucket, or the folder that the gateway serves."""
+    base = settings.media_base_url
+    if settings.media_bucket:
+        from mailout.adapters.aws import AwsAccess
+        from mailout.adapters.media_s3 import MediaBucket
+
+        aws, endpoint = AwsAccess.of(settings), settings.aws_endpoint_url_s3
+        return MediaBucket(settings.media_bucket, aws, endpoint_url=endpoint, media_base_url=base)
+    if settings.media_supabase_bucket:
+        from mailout.adapters.media_supabase import MediaSupabase
+
+        url, key = settings.supabase_url, settings.supabase_service_role_key
+        if not (url and key):
+            raise SettingsError(
+                "MEDIA_SUPABASE_BUCKET: needs SUPABASE_URL and SUPABASE_SERVICE_ROLE_KEY.",
+                remedy="Set both, or remove it.",
+            )
+        bucket = settings.media_supabase_bucket
+        return MediaSupabase(url, key.get_secret_value(), bucket, media_base_url=base)
+    return MediaFolder(
+        make_home(settings.mailout_home) / "media", media_base_url=base, public_url=settings.public_url
+    )
 
 
 def _fetched(clock: Clock, url: str) -> bytes:
@@ -229,11 +251,11 @@ def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str
 # ── Retention ────────────────────────────────────────────────────────────────────────────────────
 
 
-def archive_folder(settings: Settings, out: Path | None = None) -> ParquetArchive:
+def archive_folder(settings: Settings, out: Path | None = None) -> ArchiveFolder:
     """`MAILOUT_HOME/archive`, or another folder."""
-    from mailout.adapters.parquet import ParquetArchive  # polars takes a quarter of a second to import
+    from mailout.insight.retention.archive_file import ArchiveFolder  # polars takes long to import
 
-    return ParquetArchive(out or make_home(settings.mailout_home) / "archive")
+    return ArchiveFolder(out or make_home(settings.mailout_home) / "archive")
 
 
 def archiving(engine: Engine, out: Path | None = None) -> Archiving:

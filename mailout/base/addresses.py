@@ -32,7 +32,6 @@ class Dropped(StrEnum):
     BAD_DOMAIN = "bad_domain"  # invalid domain, or one that mail cannot reach
     TOO_LONG = "too_long"  # over 254 characters, or 64 before the @-sign
     DUPLICATE = "duplicate"  # the same address again; merged into the first
-    BAD_STATUS = "bad_status"  # unrecognised status value
     UNCONFIRMED = "unconfirmed"  # never confirmed, never subscribed, or nobody answered for it
     BAD_ROW = "bad_row"  # more fields than the header has columns
 

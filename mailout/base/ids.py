@@ -51,18 +51,11 @@ def transactional_id(company: str, key: str, *, rehearsal: bool = False) -> str:
     return uuid_of("transactional", company, key, *(("rehearsal",) if rehearsal else ()))
 
 
-def notification_key(
-    source: str, dedupe_key: str, subscription: str, row: int, *, rehearsal: bool = False
-) -> str:
-    """A row of a producer's queue, however often it is requeued. Two rows may ask for one message."""
-    mark = ("rehearsal",) if rehearsal else ()
-    return uuid_of("notification row", source, dedupe_key, subscription, str(row), *mark)
-
-
 def notification_id(
     source: str, dedupe_key: str, subscription: str, requeues: int, rehearsed: str | None = None
 ) -> str:
-    """Its message. `rehearsed`: the content's hash, of one that is written to a folder."""
+    """The message of a row in a producer's queue; two rows may ask for one. `rehearsed`: the hash of a
+    content that is written to a folder."""
     mark = () if rehearsed is None else ("rehearsal", rehearsed)
     return uuid_of("notification", source, dedupe_key, subscription, str(requeues), *mark)
 

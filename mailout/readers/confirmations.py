@@ -7,21 +7,20 @@ their own words to whomever they like.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from html import escape
 from typing import Any
 
 from mailout.base.addresses import TRIM, Dropped, normalise
 from mailout.base.ids import sign_up_key, transactional_id
 from mailout.letters.audience.list_changes import own_look
 from mailout.letters.audience.list_rows import List
-from mailout.letters.content.brand import BUTTON, Brand
-from mailout.letters.content.document import Document, cut, one_line
+from mailout.letters.content.brand import Brand
+from mailout.letters.content.document import cut, one_line
 from mailout.letters.content.languages import Language
-from mailout.letters.content.layout import framed
-from mailout.letters.content.model import Content, clean, mark
-from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, Category, SignedLink, SingleMail
+from mailout.letters.content.model import Content, clean
+from mailout.outbox.delivery.single_mails import OURS, Category, SignedLink, SingleMail
+from mailout.readers.link_mail import link_mail
 from mailout.readers.port import CONFIRM_SECONDS, Confirmation, SignUp, SignUps
 
 PURPOSE = "join"
@@ -93,26 +92,17 @@ class ConfirmationMails:
 
     def content(self, lists: Sequence[List], words: Language) -> Content:
         """The same for everybody who asks for these lists in this language: only the link differs."""
-        said = words.pages
-        subject = said["confirm_mail_subject"].format(lists=named(lists))
-        asked = said["confirm_mail_asked"].format(lists=named(lists))
-        paragraphs = [asked, self.wording(lists, words)]
-        ending = [said["confirm_mail_ignore"]]
+        said, of = words.pages, named(lists)
         sender = " — ".join(part for part in (self.org_name, self.org_address) if part)
-        ending += [sender] if sender else []
-        link = mark(SIGNED_LINK)
-        html = "".join(
-            (
-                *(f"<p>{escape(part)}</p>" for part in paragraphs),
-                BUTTON.format(address=link, words=escape(said["confirm_button"])),
-                *(f"<p>{escape(part)}</p>" for part in ending),
-            )
+        return link_mail(
+            said["confirm_mail_subject"].format(lists=of),
+            [said["confirm_mail_asked"].format(lists=of), self.wording(lists, words)],
+            said["confirm_button"],
+            [said["confirm_mail_ignore"], *([sender] if sender else [])],
+            sender=self.org_name,
+            brand=self.brand.with_own(own_look(lists[0])) if len(lists) == 1 else self.brand,
+            words=words,
         )
-        text = "\n\n".join([*paragraphs, f"{said['confirm_button']}:\n{link}", *ending]) + "\n"
-        document = Document(cut(subject, 150), html, text, lang=words.code, language=words.code)
-        brand = self.brand.with_own(own_look(lists[0])) if len(lists) == 1 else self.brand
-        brand = replace(brand, language=words.code)
-        return Content(one_line(document.subject), framed(document, clean(self.org_name), brand), text)
 
     def _day(self, at: float) -> str:
         return datetime.fromtimestamp(at, UTC).astimezone(self.zone).date().isoformat()

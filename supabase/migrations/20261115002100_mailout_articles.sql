@@ -123,7 +123,7 @@ begin
     end if;
     perform mailout_enqueue(mailout);
     insert into article_batches as b (mailout, article_key, audience_filter, as_of, slices, contents, census)
-    values (new_id, batch ->> 'article_key', batch -> 'audience', to_timestamp((batch ->> 'as_of')::double precision),
+    values (new_id, batch ->> 'article_key', batch -> 'audience_filter', to_timestamp((batch ->> 'as_of')::double precision),
             batch -> 'slices', batch -> 'contents', batch -> 'census')
     on conflict on constraint article_batches_pkey do nothing;
     if not (mailout ->> 'is_rehearsal')::boolean then

@@ -26,7 +26,8 @@ create table if not exists dashboard_acts (
 comment on table dashboard_acts is 'What people did on the dashboard.';
 
 create index if not exists email_outbox_single_to on email_outbox (email, seq) where campaign_id is null;
-create index if not exists notifications_noted on notifications (noted_at);
+create index if not exists email_outbox_notifications on email_outbox (seq)
+    where campaign_id is null and variables ->> 'tried_once' = 'yes';
 
 create or replace function mailout_sent_over_time(id text, points integer) returns jsonb
 language sql stable set search_path = public as $$

@@ -12,7 +12,7 @@ comment on table segments is 'Filters over subscribers, by name.';
 comment on column segments.filter is 'As it was written.';
 comment on column segments.hash is 'Of the tree: the same for every spelling of the same filter.';
 
--- ── The leaves: how one value is read. The same as in mailout/letters/audience/segment_meaning.py ──
+-- ── The leaves: how one value is read. The same as in mailout/letters/audience/segment_tree.py ──
 
 create or replace function mailout_fold(written text) returns text
 language sql immutable parallel safe as $$

@@ -234,17 +234,13 @@ select m.*, c.subject from read_messages m left join contents c on c.hash = m.co
 comment on view read_single_mails is 'Messages without a mailout, with their subject.';
 
 create or replace view read_notifications with (security_invoker = true) as
-select m.*, c.subject, n.key, n.requeues, n.noted_at
-from notifications n join read_messages m on m.id = n.message_id left join contents c on c.hash = m.content_id;
-comment on view read_notifications is 'Messages of notifications, with their subject and how often they were requeued.';
+select * from read_single_mails where variables ->> 'tried_once' = 'yes';
+comment on view read_notifications is 'Messages of notifications, with their subject: their producer''s queue counts the attempts.';
 
 create or replace view read_notification_states with (security_invoker = true) as
-select coalesce(o.state, 'REQUEUED') as state, coalesce(o.is_rehearsal, false) as is_rehearsal, count(*) as n
-from (select message_id from notifications order by noted_at desc limit 10000) latest
-left join email_outbox o on o.id = latest.message_id
-where latest.message_id is null or o.id is not null
-group by 1, 2;
-comment on view read_notification_states is 'How many of the latest 10,000 notifications are in which state; REQUEUED have no message yet.';
+select state, is_rehearsal, count(*) as n
+from (select state, is_rehearsal from read_notifications order by seq desc limit 10000) latest group by 1, 2;
+comment on view read_notification_states is 'How many of the latest 10,000 notifications are in which state.';
 
 create or replace view read_message_events with (security_invoker = true) as
 select email_log_id as message_id, place, step, type, to_char(created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as created_at, metadata from email_events;
@@ -359,11 +355,6 @@ comment on view read_attributes is 'Which attributes a subscriber has.';
 create or replace view read_attribute_names with (security_invoker = true) as
 select distinct had.name from subscribers s cross join lateral jsonb_object_keys(mailout_attributes(s.attributes)) as had (name);
 comment on view read_attribute_names is 'The attributes that anybody has.';
-
-create or replace view read_list_keys with (security_invoker = true) as
-select key, name from lists
-union select list_key, list_key from subscriptions where list_key not in (select key from lists);
-comment on view read_list_keys is 'The lists that there are, or that anybody was ever on.';
 
 create or replace view read_segments with (security_invoker = true) as
 select name, filter, tree, updated_at from segments;

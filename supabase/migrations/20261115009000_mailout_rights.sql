@@ -82,7 +82,7 @@ select mailout_finish_migration(9, array[
     'email_outbox', 'pace', 'usage', 'provider_quota', 'switches', 'error_records', 'dead_letters',
     'delivery_events', 'events_inbox', 'campaign_runs', 'content_slices', 'state_transitions', 'page_reports',
     'requests', 'article_batches', 'alerts', 'counters', 'forgotten', 'store_secrets', 'mailout_relations',
-    'companies', 'single_turns', 'notifications',
+    'companies', 'single_turns',
     'email_logs', 'message_attempts', 'email_events', 'delivery_history', 'send_logs',
     'people_counts', 'mailout_counts', 'dashboard_acts', 'ended_logins', 'dashboard_notes', 'refused_requests', 'mailout_runs',
     'imports', 'import_people',
@@ -101,5 +101,5 @@ select mailout_finish_migration(9, array[
     'read_archives_to_empty', 'read_people_counts', 'read_mailout_counts', 'read_acts', 'read_notes',
     'read_refusals', 'read_runs', 'read_imports', 'read_slices', 'read_article_batches', 'read_companies', 'read_tokens',
     'read_recipients',
-    'segments', 'read_segments', 'read_attribute_names', 'read_list_keys',
+    'segments', 'read_segments', 'read_attribute_names',
     'read_web_letters']);

@@ -23,7 +23,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 from mailout.base.ids import mailout_id
 from mailout.base.settings import Settings
-from mailout.insight.history.counting import day_of, keep_counts
+from mailout.insight.history.port import day_of
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.port import Kind
 from mailout.outbox.queue.mailout import NewMailout
@@ -152,9 +152,8 @@ def filled(store: SqliteStore, home: Path, messages: int) -> dict[str, str]:
         _sent(tx, ids["going"], every=2)
         _noise(tx, ids["large"], store.now())
     store.complete(ids["large"])
-    keep_counts(store, ZONE)
+    store.keep_counts(day_of(store.now(), ZONE).isoformat())
     scene.days(90, messages // 2)
-    assert day_of(store.now(), ZONE)
     with store.db.write() as tx:
         tx.execute("ANALYZE")
     return ids

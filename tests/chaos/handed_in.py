@@ -38,9 +38,14 @@ class Clients:
 
     url: str
     asked: deque[Request]
-    answered: int = 0
-    done: bool = False
+    more_may_come: bool = False
+    pause: float = 0.0  # seconds after each answer, as people take
+    taken: list[Request] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
+
+    @property
+    def answered(self) -> int:
+        return len(self.taken)
 
     def begin(self) -> None:
         self._threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(4)]
@@ -48,16 +53,21 @@ class Clients:
             thread.start()
 
     def end(self) -> None:
+        """All is answered; what never is breaks the scene."""
+        self.more_may_come = False
         for thread in self._threads:
             thread.join(PATIENCE)
+        if any(thread.is_alive() for thread in self._threads):
+            raise AssertionError(f"never answered: {[path for path, _, _ in self.asked]}")
 
     def _ask(self) -> None:
         with httpx.Client(base_url=self.url, trust_env=False, timeout=1.5) as http:
-            while self.asked:
+            while self.asked or self.more_may_come:
                 try:
                     request = self.asked.popleft()
                 except IndexError:
-                    return
+                    time.sleep(0.005)
+                    continue
                 path, body, headers = request
                 try:
                     answer = http.post(path, content=body, headers=headers)
@@ -65,7 +75,8 @@ class Clients:
                 except httpx.TransportError:
                     good = False
                 if good:
-                    self.answered += 1
+                    self.taken.append(request)
+                    time.sleep(self.pause)
                 else:
                     self.asked.append(request)
                     time.sleep(0.02)
@@ -76,7 +87,7 @@ def requests(place: Place, copies: int) -> deque[Request]:
     if job.ref:
         made = [_webhook(job.ref, number) for number in range(30)]
     elif job.mode == "articles":
-        made = [_request("/articles/send", vars_of_order() | {"admin_password": PASSWORD})]
+        made = [json_request("/articles/send", vars_of_order() | {"admin_password": PASSWORD})]
     elif job.mode == "single mails":
         with closing(place.store()) as store:
             text, token = new_token(COMPANY, tuple(Scope), None)
@@ -84,25 +95,25 @@ def requests(place: Place, copies: int) -> deque[Request]:
         receipt = {"subject": "Your receipt", "html": "<p>Thank you.</p>"}
         bearer = {"Authorization": f"Bearer {text}"}
         made = [
-            _request("/v1/email/send", {"to": email, **receipt}, **bearer, **{"Idempotency-Key": email})
+            json_request("/v1/email/send", {"to": email, **receipt}, **bearer, **{"Idempotency-Key": email})
             for email in job.emails
         ]
     else:
         asked = {"ref": str(job.home / "letter.md")}
-        made = [_request("/send-mailout", asked, Authorization=f"Bearer {API_TOKEN}")]
+        made = [json_request("/send-mailout", asked, Authorization=f"Bearer {API_TOKEN}")]
     everything = made * (copies if len(made) > 1 else 60)
     place.chance.shuffle(everything)
     return deque(everything)
 
 
-def _request(path: str, body: dict[str, Any], **headers: str) -> Request:
+def json_request(path: str, body: dict[str, Any], **headers: str) -> Request:
     return path, json.dumps(body).encode(), {"Content-Type": "application/json", **headers}
 
 
 def _webhook(page: str, number: int) -> Request:
     """As Notion signs it."""
     changed = {"id": f"change-{number}", "type": "page.properties_updated", "data": {}}
-    path, body, headers = _request("/webhooks/notion", changed | {"entity": {"id": page, "type": "page"}})
+    path, body, headers = json_request("/webhooks/notion", changed | {"entity": {"id": page, "type": "page"}})
     signature = hmac.new(WEBHOOK_TOKEN.encode(), body, hashlib.sha256).hexdigest()
     return path, body, {**headers, "X-Notion-Signature": f"sha256={signature}"}
 

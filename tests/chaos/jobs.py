@@ -33,6 +33,7 @@ from mailout.kinds.single_mails.single_mails import MailRequest, SingleMailIntak
 from mailout.letters.content.from_settings import footer_of
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.queue import queue_rows
+from mailout.readers import web_archive
 from mailout.store import Store
 from tests.chaos.forks import FORKS
 from tests.contract.articles import order
@@ -173,8 +174,9 @@ SENDING: Mapping[str, Callable[[Engine, Job], None]] = {
 
 
 def send_what_was_asked_for(job: Job) -> None:
-    """As a run of the queue does: the requests that the gateway has written down, then all that waits."""
+    """As a run of the queue does: writes welcome letters and what was asked for, sends all that waits."""
     engine = open_engine(job)
+    engine.welcomes.write()
     for request in queue_rows.asked(engine.store, waiting=0.0):
         answer(engine.intake, request)
     for mailout in queue_rows.mailouts(engine.store):
@@ -182,6 +184,25 @@ def send_what_was_asked_for(job: Job) -> None:
     send_single_mails(engine)
     engine.pages.update_due()
     engine.store.close()
+
+
+def attend(job: Job) -> None:
+    """Confirmations and welcome letters as they come, until somebody ends it."""
+    engine = open_engine(job)
+    while True:
+        engine.welcomes.write()
+        send_single_mails(engine)
+        time.sleep(0.02)
+
+
+def change_its_mind(job: Job, subject: str) -> None:
+    """Somebody who publishes this letter and takes it back, again and again, from its first day on."""
+    engine = open_engine(job)
+    while True:
+        for mailout in queue_rows.mailouts(engine.store):
+            if mailout.subject == subject and mailout.content_hash is not None:
+                (web_archive.unpublish if mailout.public else web_archive.publish)(engine.store, mailout.id)
+        time.sleep(0.05)
 
 
 def serve(job: Job, port: int) -> None:
@@ -195,7 +216,7 @@ def serve(job: Job, port: int) -> None:
         certificates=wiring.sns_certificates(engine.settings),
         confirm=lambda topic, token: None,
     )
-    server_for(app).run(sockets=[listening])
+    server_for(app, trusted_proxies=engine.settings.trusted_proxies).run(sockets=[listening])
 
 
 def apply_events(job: Job) -> None:

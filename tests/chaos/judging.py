@@ -15,6 +15,7 @@ from mailout.outbox.queue import queue_rows
 from tests.chaos.places import Place, still_open
 from tests.chaos.verdict import Verdict, balances, is_told_rightly
 
+MESSAGES = "select id, campaign_id, email, state, error_code from email_outbox"
 NO_CODE = "no code"
 ATTEMPTS = 3
 """Of a notification, at most."""
@@ -46,10 +47,42 @@ def judge(place: Place, hits: int) -> Verdict:
     )
 
 
+def judge_messages(place: Place, hits: int) -> Verdict:
+    """By message, where an address gets several; whoever calls it adds what should have been there."""
+    rows = {str(row["id"]): row for row in place.rows(MESSAGES)}
+    states = {id: State(row["state"]) for id, row in rows.items()}
+    accepted = place.ses.by_message()
+    failed = {id: row["error_code"] or NO_CODE for id, row in rows.items() if _has_failed(row)}
+    with closing(place.store()) as store:
+        mailouts, drift = queue_rows.mailouts(store), list(feedback_rows.usage_drift(store))
+    of_each = {
+        one.id: {id: states[id] for id, row in rows.items() if str(row["campaign_id"]) == one.id}
+        for one in mailouts
+    }
+    return Verdict(
+        scenes=1,
+        hits=hits,
+        accepted=accepted.total(),
+        twice=sum(n - 1 for n in accepted.values()),
+        lost=sum(not accepted[id] for id, state in states.items() if state is State.SENT),
+        unknown=sum(state is State.UNKNOWN for state in states.values()),
+        failed=Counter(failed.values()),
+        stuck=still_open(states.values()),
+        misreported=sum(id in accepted or code == NO_CODE for id, code in failed.items())
+        + sum(id not in rows for id in accepted),
+        unbalanced=sum(not balances(one, of_each[one.id]) for one in mailouts)
+        + len(drift)
+        + _miscounted(place),
+    )
+
+
+def _has_failed(row: Mapping[str, Any]) -> bool:
+    return COLUMN_OF[State(row["state"])] is Column.FAILED
+
+
 def _failures(place: Place) -> dict[str, str]:
     """Addresses whose message is recorded as not sent, and the code that says why."""
-    found = place.rows("select email, state, error_code from email_outbox")
-    failed = [row for row in found if COLUMN_OF[State(row["state"])] is Column.FAILED]
+    failed = [row for row in place.rows(MESSAGES) if _has_failed(row)]
     return {row["email"]: row["error_code"] or NO_CODE for row in failed}
 
 

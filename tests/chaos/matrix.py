@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from tests.chaos import disks, handed_in, neighbours, scenes, up
+from tests.chaos import disks, handed_in, joining, neighbours, publishing, scenes, up
 from tests.chaos.jobs import MODES
 from tests.chaos.judging import judge
 from tests.chaos.places import Place, Stage, clear
@@ -56,6 +56,7 @@ class Row:
     lane: str = WORKS  # where it is played
     kills: bool = False  # each strike is the SIGKILL of a process
     possible: Callable[[], bool] = lambda: True
+    judge: Callable[[Place, int], Verdict] = judge
 
     @property
     def played(self) -> Sequence[tuple[str, str]]:
@@ -71,7 +72,7 @@ class Row:
                 try:
                     hits = self.fault(place, wanted - total.hits)
                     place.finish()
-                    total += judge(place, hits)
+                    total += self.judge(place, hits)
                 finally:
                     place.end()
                 if total.problems:
@@ -169,4 +170,16 @@ ROWS = (
         handed_in.webhooks, 4, modes=LETTERS, place=handed_in.told_by_notion, doubt=0, kills=True),
     Row("events", "events twice, in no order, early and late; sender and reader killed", neighbours.events, 3,
         BY_SES),
+    Row("sign-up", "strangers join; SIGKILL of the gateway and of the sender, anywhere",
+        joining.joining, 48, modes=(joining.MODE,), people=240, place=joining.strangers_come,
+        judge=joining.judge_joined, kills=True),
+    Row("confirmation", "strangers confirm their link; SIGKILL of the gateway", joining.confirming, 40,
+        modes=(joining.MODE,), people=240, place=joining.strangers_come, doubt=0,
+        judge=joining.judge_joined, kills=True),
+    Row("welcome", "SIGKILL of the run that writes and sends welcome letters", joining.welcoming, 40,
+        modes=(joining.MODE,), people=240, place=joining.strangers_come, judge=joining.judge_joined,
+        kills=True),
+    Row("web-archive", "letters on the web; SIGKILL of sender, gateway, and who publishes and takes back",
+        publishing.publishing, 48, modes=("single",), people=80, place=publishing.letters_on_the_web,
+        judge=publishing.judge_published, kills=True),
 )  # fmt: skip

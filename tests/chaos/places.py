@@ -65,6 +65,8 @@ class Place:
         self.producer: ProducerDatabase | None = None
         self.task: Callable[[Job], None] = send
         self.notion: Any = None
+        self.strangers: Any = None
+        self.readers: Any = None
         self.server_name = ""  # of a Postgres of its own
         self._started: list[BaseProcess] = []
         self.delivered = False  # an event says of each accepted mail that it was delivered
@@ -204,10 +206,14 @@ def kill(process: BaseProcess) -> None:
 
 
 def wait_for(
-    condition: Callable[[], bool], process: BaseProcess | None = None, *, every: float = 0.003
+    condition: Callable[[], bool],
+    process: BaseProcess | None = None,
+    *,
+    every: float = 0.003,
+    patience: float = PATIENCE,
 ) -> bool:
     """Until it is so; False if the process ended first."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     while not condition():
         if process is not None and not process.is_alive():
             return condition()
@@ -270,7 +276,7 @@ def _furnish(place: Place) -> None:
         place.producer = ProducerDatabase(job.home / "producer.db")
         place.producer.many(job.emails)
     with closing(place.store()) as store:
-        if job.mode in ("single mails", "notifications"):
+        if job.mode in ("single mails", "notifications", "sign-ups"):
             return  # its tables are there
         where = (US, OHIO, FRANKLIN) if job.mode == "articles" else ()
         store.import_subscribers([SubscriberRow(email, email, ocd_ids=where) for email in job.emails])

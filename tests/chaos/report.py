@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.chaos.jobs import MODES as EVERY_MODE
 from tests.chaos.matrix import Row
 from tests.chaos.runner import Played, Run, failures
 from tests.chaos.verdict import Verdict
@@ -29,19 +31,24 @@ a real Postgres. While they do, the fault strikes; then the same is started agai
 left to do.
 
 - **accepted**, **twice**: counted by the receiver (its own record, or the files in the folder).
-- **lost**: neither accepted, nor waiting, nor known to have failed or to be in doubt.
+- **lost**: neither accepted, nor waiting, nor known to have failed or to be in doubt. Also a stranger who was
+  told that they have joined and is not subscribed, or who is owed a confirmation or a welcome letter.
 - **unknown**: an attempt began and nobody knows how it ended. Recorded so, never sent again by itself.
 - **failed**: recorded as not sent, and the receiver does not have it; the codes in brackets say why. Refused
   for good, or not taken in all its attempts. Of a notification also: its sender stood still for so long that
   its producer was told `outcome_unknown`, and when it woke, the call had never left. A person requeues it.
 - **stuck**: still waiting when all is well again, after what waits for a person was resumed.
 - **misreported**: recorded as failed although the receiver has it, failed without a code, deliveries counted
-  wrongly, or a producer's row that does not say what became of its mail.
-- **ledger**: whether each mailout's counts are those of its messages, and the counters of the limits those of
-  the attempts.
+  wrongly, or a producer's row that does not say what became of its mail. Also anybody who is subscribed
+  without having confirmed it, or by half; and a page of the archive on the web that shows a letter which is
+  not public, or does not show one which is, once its first message is sent.
+- **ledger**: whether each mailout's counts are those of its messages, the counters of the limits those of the
+  attempts, and the counts of sign-ups those of the strangers.
 
 """
 PAGE = ROOT / "docs" / "reliability.md"
+RESULTS = (":(exclude)docs/reliability.md", ":(exclude)docs/benchmarks.md", ":(exclude)bench.json")
+"""What runs like this one write: they change nothing of the code that was run."""
 SOAK = "## An hour of it"
 """The section that `make soak` writes: it stays when the rest is written anew."""
 MODES = "folder, single, bulk: a letter into a folder, by SES one by one, by SES in bulk"
@@ -71,7 +78,7 @@ def _cells(row: Row, played: Sequence[Played]) -> tuple[str, ...]:
     return (
         f"{row.what} (`{row.name}`)",
         ", ".join(stores),
-        "all six" if len(modes) == 6 else ", ".join(modes),
+        "all six" if set(modes) == set(EVERY_MODE) else ", ".join(modes),
         f"{total.hits:,}",
         f"{total.accepted:,}",
         *(str(number) for number in (total.twice, total.lost, total.unknown)),
@@ -108,18 +115,27 @@ def page(run: Run) -> str:
         + summary
         + (f"Not as it should be:\n{bad}\n" if bad else "")
         + table(run)
-        + f"\n\nModes: {MODES}; single mails, articles and notifications by SES one by one.\n"
+        + f"\n\nModes: {MODES}; single mails, articles, notifications and sign-ups by SES one by one.\n"
     )
 
 
 def write_page(run: Run) -> None:
-    kept = PAGE.read_text(encoding="utf-8").partition(SOAK)[1:] if PAGE.exists() else ()
-    PAGE.write_text(page(run) + "\n" * any(kept) + "".join(kept), encoding="utf-8")
+    """All but the section of `make soak`."""
+    _rewrite(lambda before: page(run) + "\n" * (SOAK in before) + "".join(before.partition(SOAK)[1:]))
 
 
 def write_soak(section: str) -> None:
-    before = PAGE.read_text(encoding="utf-8").partition(SOAK)[0].rstrip("\n")
-    PAGE.write_text(f"{before}\n\n{SOAK}\n\n{section}", encoding="utf-8")
+    _rewrite(lambda before: f"{before.partition(SOAK)[0].rstrip()}\n\n{SOAK}\n\n{section}")
+
+
+def _rewrite(new: Callable[[str], str]) -> None:
+    """Both may run at once: who comes second reads what the first one has written."""
+    with PAGE.open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        text = new(file.read())
+        file.truncate(0)
+        file.write(text)
 
 
 def _commit() -> str:
@@ -127,7 +143,7 @@ def _commit() -> str:
     git = ["git", "-C", str(ROOT)]
     try:
         at = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True)
-        changed = subprocess.check_output([*git, "status", "--porcelain"], text=True)
+        changed = subprocess.check_output([*git, "status", "--porcelain", "--", ".", *RESULTS], text=True)
     except (OSError, subprocess.CalledProcessError):
         return "no commit"
     return f"commit {at.strip()}{' with changes' if changed else ''}"

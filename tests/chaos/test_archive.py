@@ -20,7 +20,7 @@ ARCHIVE = """
 import os, signal, sys
 from pathlib import Path
 from mailout.insight.retention import archiving as archive
-from mailout.adapters.parquet import ParquetArchive
+from mailout.insight.retention.archive_file import ArchiveFolder
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 
@@ -50,7 +50,7 @@ class Fatal:
 
 archive.CHUNK = 20  # many parts: many moments to be killed at
 store = Fatal(SqliteStore(home / "mailout.db", SystemClock()))
-folder = Fatal(ParquetArchive(home / "archive"))
+folder = Fatal(ArchiveFolder(home / "archive"))
 for one in archive.Archiving(store, folder, report=lambda id: None, waits_for_page=set).run(90):
     print(one)
 """

@@ -32,6 +32,10 @@ SHORT = {
     "gateway-kill": (2, [("single mails", "sqlite"), ("articles", "sqlite"), ("folder", "supabase")]),
     "webhooks": (2, [("single", "sqlite")]),
     "events": (2, [("bulk", "sqlite"), ("single", "supabase")]),
+    "sign-up": (4, [("sign-ups", "sqlite"), ("sign-ups", "supabase")]),
+    "confirmation": (3, [("sign-ups", "supabase")]),
+    "welcome": (3, [("sign-ups", "sqlite")]),
+    "web-archive": (4, [("single", "sqlite"), ("single", "supabase")]),
 }  # fmt: skip
 """How many strikes, and where."""
 CASES = [

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from mailout.adapters.parquet import ParquetArchive, path_of
+from mailout.insight.retention.archive_file import ArchiveFolder, path_of
 from mailout.insight.retention.archiving import Archived, Archiving, Kept
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.port import Recipient
@@ -54,7 +54,7 @@ def over(store: Store, factory: StoreFactory, *, ref: str = "page") -> str:
 def archiving(
     store: Any, folder: Path, *, into: str = "archive", wrap: Any = None, waits: Iterable[str] = ()
 ) -> Archiving:
-    files: Any = ParquetArchive(folder / into)
+    files: Any = ArchiveFolder(folder / into)
     return Archiving(
         store, wrap(files) if wrap else files, report=lambda id: None, waits_for_page=lambda: set(waits)
     )

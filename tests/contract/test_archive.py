@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from mailout.adapters.parquet import ParquetArchive, path_of
 from mailout.base.errors import NotFound, StoreError, StoreRolledBack, UsageError
 from mailout.base.ids import mailout_id, message_id
+from mailout.insight.retention.archive_file import ArchiveFolder, path_of
 from mailout.insight.retention.archiving import Archived, Kept
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.content import content_rows
@@ -104,7 +104,7 @@ def test_many_pages_make_one_file_and_nobody_is_missing(
     store: Store, factory: StoreFactory, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mailout.outbox.delivery.outbox_rows.MESSAGES_A_PAGE", 7)
-    monkeypatch.setattr("mailout.adapters.parquet.ROWS_A_PART", 10)
+    monkeypatch.setattr("mailout.insight.retention.archive_file.ROWS_A_PART", 10)
     monkeypatch.setattr("mailout.insight.retention.archiving.CHUNK", 4)
     people = [f"p{number:03}@example.org" for number in range(45)]
     id = mailout(store, *people)
@@ -213,8 +213,7 @@ def test_killed_at_any_step_and_run_again_nothing_is_lost(factory: StoreFactory,
 
 def test_a_damaged_archive_deletes_nothing_more(store: Store, factory: StoreFactory, folder: Path) -> None:
     id = over(store, factory)
-    death = Death(at=1, after=False)
-    kill_at(store, folder, "delete_archived_messages", death)
+    kill_at(store, folder, "delete_archived_messages")
     (part,) = visible(folder)
     pl.read_parquet(part).head(2).write_parquet(part)
     (kept,) = archive(store, folder)
@@ -228,22 +227,22 @@ def test_a_damaged_archive_deletes_nothing_more(store: Store, factory: StoreFact
     assert len(outbox_rows.messages(store, id)) == 5
 
 
-def kill_at(store: Store, folder: Path, name: str, death: Death) -> None:
-    """Die before the first call of this name."""
+def kill_at(store: Store, folder: Path, name: str, *, after: bool = False) -> None:
+    """Die before the first call of this name, or before its answer is seen."""
 
     class At(Death):
         @property
         def struck(self) -> bool:
             return name in self.calls
 
-    death = At(death.at, death.after)
+    death = At(1, after)
     with pytest.raises(Killed):
         archive(Mortal(store, death), folder, wrap=lambda files: Mortal(files, death))
 
 
 def test_an_archive_that_is_elsewhere_is_named(store: Store, factory: StoreFactory, folder: Path) -> None:
     id = over(store, factory)
-    kill_at(store, folder, "delete_archived_messages", Death(1, False))
+    kill_at(store, folder, "delete_archived_messages")
     (path,) = visible(folder)
     path.rename(folder / "elsewhere")
     (kept,) = archive(store, folder)
@@ -273,7 +272,7 @@ def test_killed_before_it_has_its_name_an_archive_of_nobody_is_found_too(
     empty = enqueue(store, "nobody")
     store.cancel(empty)
     factory.set_now(LATER)
-    kill_at(store, folder, "put_in_place", Death(1, False))
+    kill_at(store, folder, "mark_archived", after=True)
     assert visible(folder) == []
     archive(store, folder)
     assert [str(path) for path in visible(folder)] == [str(path_of(store.mailout(empty).archived_to or ""))]
@@ -311,7 +310,7 @@ def test_a_second_archiver_in_this_folder_is_told_so(
     store: Store, factory: StoreFactory, folder: Path
 ) -> None:
     over(store, factory)
-    files = ParquetArchive(folder / "archive")
+    files = ArchiveFolder(folder / "archive")
     with files.alone(), pytest.raises(UsageError, match="Another"), files.alone():
         raise AssertionError
     with files.alone():
@@ -404,7 +403,7 @@ def test_nothing_moves_between_the_mark_and_the_end(
     """The archive is the truth, though some of its messages are still in the store."""
     id = over(store, factory)
     ann = attempt(store, id, ANN)
-    kill_at(store, folder, "delete_archived_messages", Death(1, False))
+    kill_at(store, folder, "delete_archived_messages")
     before = store.mailout(id)
     reject = ses_event("Reject", attempt=ann, campaign=id, at=LATER)
     assert hear(store, reject).revoked == 0
@@ -516,13 +515,14 @@ def test_a_person_is_erased_from_an_archive(store: Store, factory: StoreFactory,
     over(store, factory)
     (done,) = archive(store, folder)
     assert isinstance(done, Archived)
-    files = ParquetArchive(folder / "archive")
+    files = ArchiveFolder(folder / "archive")
     before = read(done.place)
-    assert files.forget(done.place, "nobody@example.org", "forgotten:1") == (0, 0)
-    assert files.forget(done.place, ANN, "forgotten:1") == (1, 2)
-    assert files.forget(done.place, ANN, "forgotten:1") == (0, 0)
+    assert files.forget(done.place, "nobody@example.org", "forgotten:1") is False
+    assert files.forget(done.place, ANN, "forgotten:1") is True
+    assert files.forget(done.place, ANN, "forgotten:1") is False
     messages = read(done.place)
     assert ANN not in str(messages.to_dicts())
+    assert [event["email"] for event in events_in(done.place)] == ["forgotten:1"] * 2
     (erased,) = messages.filter(pl.col("email") == "forgotten:1").to_dicts()
     assert (erased["state"], erased["variables"], erased["from_name"]) == ("SENT", None, None)
     others = pl.col("email") != ANN

@@ -8,10 +8,11 @@ from mailout.base import error_log
 from mailout.base.ids import transactional_id, uuid_of
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import REFUSALS_KEPT, Act, Refusal, WrittenPage, WrittenPages
-from mailout.kinds.notifications.port import NewNotification, Reported
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
+from mailout.outbox.delivery.protocol import TRIED_ONCE
+from mailout.outbox.delivery.single_mails import DEFAULT_COMPANY, SingleMail
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue.mailout import Status
@@ -74,28 +75,26 @@ def test_mails_without_a_mailout_are_found_by_address(store: Store) -> None:
     assert len(history_rows.single_mails_to(store, "ana@example.org", limit=1)) == 1
 
 
-def test_notifications_are_counted_by_state(store: Store, factory: StoreFactory) -> None:
-    content = store.put_content(Content("A seat is free", "<p>Seat</p>", "Seat"))
+def test_notifications_are_counted_by_state(store: Store) -> None:
     for n, rehearsal in enumerate((False, False, False, True)):
-        factory.set_now(NOON + n)
-        store.put_notifications([notification(n, content, rehearsal=rehearsal)])
-    store.note_reported([Reported("row 0", 0, ended=True)])
-    store.recall_notifications(["row 0"], requeue=True)
-    assert history_rows.notification_states(store, rehearsal=False) == {"PENDING": 2, "REQUEUED": 1}
+        store.accept_single_mails([notification(n, rehearsal=rehearsal)])
+    store.accept_single_mails([mail("no notification")])
+    store.cancel_single_mails([uuid_of("notification 1")])
+    assert history_rows.notification_states(store, rehearsal=False) == {"PENDING": 2, "SUPPRESSED": 1}
     assert history_rows.notification_states(store, rehearsal=True) == {"PENDING": 1}
     found = history_rows.latest_notifications(store, rehearsal=False)
-    assert [row["dedupe_key"] for row in found] == ["event 2", "event 1"]
-    assert {(row["subject"], row["requeues"]) for row in found} == {("A seat is free", 0)}
+    assert [row["dedupe_key"] for row in found] == ["event 2", "event 1", "event 0"]
+    assert {row["subject"] for row in found} == {"A seat is free"}
 
 
-def notification(n: int, content: str, *, rehearsal: bool) -> NewNotification:
-    return NewNotification(
-        key=f"row {n}",
+def notification(n: int, *, rehearsal: bool = False) -> SingleMail:
+    return SingleMail(
         id=uuid_of(f"notification {n}"),
+        company_id=DEFAULT_COMPANY,
         email=f"p{n}@example.org",
-        content_hash=content,
-        variables={},
-        dedupe_key=f"event {n}",
+        content=Content("A seat is free", "<p>Seat</p>", "Seat"),
+        values={TRIED_ONCE: "yes"},
+        idempotency_key=f"event {n}",
         request_id=None,
         is_rehearsal=rehearsal,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +262,7 @@ def test_a_locale_that_the_template_lacks_falls_back_to_ours(scene: Scene) -> No
         " error = NULL WHERE notification_id = ?",
         spanish,
     )
-    scene.run(job=replace(scene.options.job, locale="es-US"))
+    scene.run(locale="es-US")
     assert ["Se acaba" in mail.content.text for mail in scene.mails] == [False, False, True]
 
 
@@ -292,13 +291,12 @@ def test_a_missing_template_and_a_missing_variable_are_named(scene: Scene) -> No
         (folder / name).write_text("Seats", encoding="utf-8")
     (folder / "body.txt.j2").write_text("{{ professor }}", encoding="utf-8")
     english = scene.producer.one("bo@example.org")
-    job = type(scene.options.job)("https://app.example.org", "en-US", "v2")
-    scene.run(job=job)
+    scene.run(template_version="v2")
     error = scene.producer.row(english)["error"]
     assert error["code"] == "template_variable_missing"
     assert "professor" in error["message"]
     again = scene.producer.one("cy@example.org", event={"dedupe_key": "other"})
-    scene.run(job=type(scene.options.job)("https://app.example.org", "en-US", "v9"))
+    scene.run(template_version="v9")
     assert scene.producer.row(again)["error"]["code"] == "template_locale_missing"
 
 
@@ -452,6 +450,12 @@ class DiesBeforeWriting(ProducerSqlite):
         raise Died
 
 
+class DiesAfterWriting(ProducerSqlite):
+    def write(self, results: Sequence[RowResult]) -> set[int]:
+        super().write(results)
+        raise Died
+
+
 def die_before_reporting(scene: Scene) -> None:
     with pytest.raises(Died):
         scene.worker(producer=DiesBeforeWriting).run()
@@ -491,7 +495,7 @@ def test_a_requeued_row_is_sent_again_once(scene: Scene, outcome: Outcome | None
     scene.run()
     scene.answer(None)
     for sent in (1, 2):
-        scene.worker()._producer.requeue(id)  # type: ignore[attr-defined]
+        scene.requeue(id)
         scene.run()
         scene.run()
         row = scene.producer.row(id)
@@ -499,29 +503,47 @@ def test_a_requeued_row_is_sent_again_once(scene: Scene, outcome: Outcome | None
         assert scene.accepted == {"ana@example.org": sent + (outcome is None)}
 
 
-@pytest.mark.parametrize(("outcome", "status", "calls"), [(None, "sent", 2), (TRANSIENT, "sent", 2)])
-def test_died_between_telling_and_noting(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None, status: str, calls: int
-) -> None:
-    """The row's own words tell it: requeued, it is sent again; tried, its attempt is not counted twice."""
+@pytest.mark.parametrize("outcome", [None, TRANSIENT])
+def test_died_after_reporting(scene: Scene, outcome: Outcome | None) -> None:
+    """What was reported is in the producer's rows: requeued, it is sent again; tried, it is counted once."""
     id = scene.producer.one()
     scene.answer(outcome)
-
-    def die(told: object) -> None:
-        raise Died
-
-    with monkeypatch.context() as patched:
-        patched.setattr(scene.store, "note_reported", die)
-        with pytest.raises(Died):
-            scene.run()
+    with pytest.raises(Died):
+        scene.worker(producer=DiesAfterWriting).run()
     assert scene.producer.row(id)["fanout_attempts"] == 1
     scene.answer(None)
     if outcome is None:
-        scene.worker()._producer.requeue(id)  # type: ignore[attr-defined]
+        scene.requeue(id)
     scene.run()
     row = scene.producer.row(id)
-    assert (row["fanout_status"], scene.transport.calls) == (status, calls)
+    assert (row["fanout_status"], scene.transport.calls) == ("sent", 2)
     assert row["fanout_attempts"] == (1 if outcome is None else 2)
+
+
+def test_an_operator_who_resets_a_row_between_two_attempts_gives_it_three_more(scene: Scene) -> None:
+    """An attempt that was counted before is not counted again."""
+    id = scene.producer.one()
+    scene.answer(TRANSIENT)
+    scene.run()
+    scene.requeue(id)
+    for _ in range(3):
+        scene.run()
+        scene.wait(10)
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("failed", 3, 2 + 3)
+
+
+def test_a_producer_restored_from_a_backup_is_told_again_and_nobody_gets_a_second_mail(scene: Scene) -> None:
+    """Its row is pending as if it had been requeued, but nothing in its tables says that it ever ended."""
+    id = scene.producer.one()
+    scene.run()
+    scene.producer.sql("DELETE FROM subscription_events")
+    scene.producer.sql(
+        "UPDATE open_event_notifications SET fanout_status = 'pending', fanout_attempts = 0, error = NULL,"
+        " last_attempt_at = NULL"
+    )
+    scene.run()
+    assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {"ana@example.org": 1})
 
 
 def test_a_worker_that_lost_its_lock_tells_nothing(scene: Scene) -> None:
@@ -596,7 +618,7 @@ def test_two_rows_with_one_dedupe_key_are_one_mail(scene: Scene, together: bool,
     assert [(row["fanout_status"], row["fanout_attempts"]) for row in told] == [("sent", 1), ("sent", 1)]
     assert told[0]["error"]["providerMessageId"] == told[1]["error"]["providerMessageId"]
     assert scene.accepted == {"ana@example.org": 1}
-    scene.worker()._producer.requeue(rows[1])  # type: ignore[attr-defined]
+    scene.requeue(rows[1])
     scene.run()
     assert scene.accepted == {"ana@example.org": 2}
 

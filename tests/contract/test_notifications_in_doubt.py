@@ -104,7 +104,7 @@ def test_a_requeued_notification_is_sent_once_whenever_its_old_sender_wakes(
     given_up(scene)
     scene.wait(LOST_AFTER)
     scene.run()
-    scene.worker()._producer.requeue(id)  # type: ignore[attr-defined]
+    scene.requeue(id)
     scene.run()
     sender.wakes(called=False)
     scene.run()
@@ -125,7 +125,7 @@ def test_a_requeued_notification_is_sent_once_although_its_old_sender_woke_befor
     scene.wait(LOST_AFTER)
     scene.run()
     sender.wakes(called=False)
-    scene.worker()._producer.requeue(id)  # type: ignore[attr-defined]
+    scene.requeue(id)
     scene.run()
     scene.send(30)
     assert scene.accepted == {ANA: 1}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mailout.insight.reporting.census import census_lines
+from mailout.insight.reporting.details import census_lines
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
 from mailout.outbox.delivery import outbox_rows

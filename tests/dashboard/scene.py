@@ -13,8 +13,7 @@ from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.error_log import ErrorRecord
 from mailout.base.ids import mailout_id, test_run_id
-from mailout.insight.history.counting import day_of
-from mailout.insight.history.port import Act
+from mailout.insight.history.port import Act, day_of
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.footer import Footer

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mailout.base.ids import uuid_of
 from mailout.insight.history import history_rows
-from mailout.kinds.notifications.port import NewNotification
 from mailout.letters.content.model import Content
+from mailout.outbox.delivery.protocol import TRIED_ONCE
 from mailout.outbox.delivery.states import State
+from tests.contract.test_history import notification
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import SCRIPT
@@ -35,17 +36,9 @@ def producer(tmp_path: Path) -> ProducerDatabase:
 @pytest.fixture
 def seats(filled: Path, tmp_path: Path, producer: ProducerDatabase) -> Iterator[Site]:
     with site(filled, tmp_path / "home", notify_db=producer.path) as opened:
-        content = opened.store.put_content(Content("A seat is free", "<p>Seat</p>", "Seat"))
-        new = NewNotification(
-            key="row",
-            id=uuid_of("notification"),
-            email="seat0@example.org",
-            content_hash=content,
-            variables={},
-            dedupe_key="event",
-            request_id=None,
+        opened.store.accept_single_mails(
+            [replace(notification(0), values={TRIED_ONCE: "yes", "requeues": "2"})]
         )
-        opened.store.put_notifications([new])
         yield opened
 
 
@@ -55,6 +48,7 @@ def test_our_messages_and_the_producers_rows_are_shown(seats: Site) -> None:
     page = seats.client.get("/notifications").text
     assert "<dt>pending</dt><dd>1</dd>" in page
     assert "A seat is free" in page
+    assert "requeued 2 ×" in page
     for shown in ("Pending 1", "Failed 1", "Sent 1", "seat1@example.org", "&lt;script&gt;"):
         assert shown in page
     assert "<script>window" not in page
@@ -107,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_said(seats: Site, producer: ProducerDatab
     producer.path.write_bytes(b"no database" * 100)
     page = seats.client.get("/notifications")
     assert page.status_code == 200
-    assert "cannot be read" in page.text
+    assert "is not a sound SQLite database" in page.text
     producer.path.unlink()
     assert "There is no file" in seats.client.get("/notifications").text
     assert "There is no file" in seats.act("/notifications/requeue", id="1").text

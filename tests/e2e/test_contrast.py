@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
+from starlette.requests import Request
 
 from gateway.pages import Page, Pages
+from mailout.base.settings import Settings
 from mailout.base.signed_links import TokenData
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.footer import Footer
@@ -43,9 +45,17 @@ WHO = TokenData("ann@example.org", "weekly")
 def shown(color: str | None) -> dict[str, str]:
     brand = Brand(color=color)
     footer = Footer("The Harbour", "1 Quay Street", "https://example.org/unsubscribe")
-    pages = Pages("The Harbour", "1 Quay Street", "office@example.org", brand)
+    pages = Pages(
+        Settings(
+            org_name="The Harbour",
+            org_address="1 Quay Street",
+            reply_to="office@example.org",
+            brand_color=color,
+        )
+    )
+    request = Request({"type": "http", "headers": []})
     every = {
-        page.value: bytes(pages.show(page, who=WHO, may_return=True).body).decode()
+        page.value: bytes(pages.show(request, page, who=WHO, may_return=True).body).decode()
         for page in (Page.ASK, Page.LEFT, Page.KEPT, Page.GONE, Page.BAD)
     }
     return every | {"letter": render(parse_markdown(LETTER, "x.md").document, footer, brand).html}

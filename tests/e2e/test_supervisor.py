@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from cli import log_rotation
 from cli.processes import orphan_guard
 from cli.processes import supervisor as module
 from cli.processes.supervisor import Part, Supervisor
@@ -196,18 +195,18 @@ def test_a_log_that_grows_is_rotated_while_its_writer_goes_on(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway under attack wrote 20 MB of tracebacks in forty seconds."""
-    monkeypatch.setattr(log_rotation, "MAX_LOG_BYTES", 100_000)
+    monkeypatch.setattr(module, "MAX_LOG_BYTES", 100_000)
     part = start(supervisor, "while True: print('x' * 99, flush=True)")
 
     def rotated() -> bool:
         supervisor.look_after()
-        return len(list(part.log.parent.iterdir())) == 1 + log_rotation.LOG_FILES_KEPT
+        return len(list(part.log.parent.iterdir())) == 1 + module.LOG_FILES_KEPT
 
     wait_for(rotated, "the log is rotated")
     wait_for(lambda: part.log.stat().st_size, "it goes on")
     assert {path.name for path in part.log.parent.iterdir()} == {
         "part.log",
-        *(f"part.log.{number}" for number in range(1, 1 + log_rotation.LOG_FILES_KEPT)),
+        *(f"part.log.{number}" for number in range(1, 1 + module.LOG_FILES_KEPT)),
     }
     assert part.runs
     assert b"\0" not in part.log.read_bytes()

@@ -18,10 +18,10 @@ def test_what_is_due_is_sent_once_and_the_run_says_how_many(
     producer.many(f"p{n}@example.org" for n in range(3))
     producer.one("eve@example.org", event={"dedupe_key": "another", "payload": "{"})
     state = dispatch_notifications(str(producer.path), return_state=True)
-    assert state.message == "3 sent, 0 skipped, 1 failed."
+    assert state.message == "3 notifications sent, 0 skipped, 1 failed."
     assert (
         dispatch_notifications(str(producer.path), return_state=True).message
-        == "0 sent, 0 skipped, 0 failed."
+        == "0 notifications sent, 0 skipped, 0 failed."
     )
     assert len(list((tmp_path / "home" / "outbox").glob("*/*.eml"))) == 3
     assert [row["fanout_status"] for row in producer.rows()] == ["sent", "sent", "sent", "failed"]

@@ -166,7 +166,7 @@ def test_an_error_shows_neither_in_its_words_nor_in_its_traceback(
             raise FileNotFoundError(2, "No such file", "/outbox/ana@example.org--1.eml") from error
 
     monkeypatch.setattr(chatty().sending, "freeze", broken)
-    monkeypatch.setattr("tasks.audience.resolve_recipients.retries", 0)
+    monkeypatch.setattr("tasks.steps.resolve_recipients.retries", 0)
     state = send_mailout(letter, return_state=True)
     told = everything(state)
     assert state.is_failed()

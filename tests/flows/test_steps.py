@@ -163,7 +163,7 @@ def test_a_letter_of_the_queue_that_breaks_is_a_failed_run_of_its_own(
         return freeze(id)
 
     monkeypatch.setattr(engine.sending, "freeze", breaks)
-    monkeypatch.setattr("tasks.audience.resolve_recipients.retries", 0)
+    monkeypatch.setattr("tasks.steps.resolve_recipients.retries", 0)
     id = run(run_queue)
     assert {one.name: one.state_name for one in below(id)} == {
         "Broken": "Failed",
@@ -201,7 +201,7 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
         return read(ref)
 
     monkeypatch.setattr(engine.intake, "source_mailout", away_at_first)
-    monkeypatch.setattr("tasks.content.load_mailout.retry_delay_seconds", 0)
+    monkeypatch.setattr("tasks.steps.load_mailout.retry_delay_seconds", 0)
     assert send_mailout(letter, return_state=True).name == "Completed"
     assert len(tries) == 2
 

@@ -20,7 +20,6 @@ import httpx
 import pytest
 import starlette.requests
 
-from gateway.access import WRONG_A_MINUTE
 from gateway.refusals import LINES_PER_MINUTE, RefusalLog
 from gateway.server import (
     FILES_FOR_OURSELVES,
@@ -30,6 +29,7 @@ from gateway.server import (
     SlowReader,
     site_of,
 )
+from gateway.wrong_passwords import MOST_FROM_ONE
 from mailout.adapters.sqlite import SqliteStore
 from mailout.outbox.queue.port import Request
 from tests.clocks import FakeClock
@@ -402,7 +402,7 @@ def test_wrong_tokens_are_limited_by_address_and_logged_once(
         headers = {"Authorization": f"Bearer {token}", "X-Forwarded-For": address}
         return gateway.get("/mail/progress/poll/", headers=headers).status_code
 
-    assert [ask("wrong", "192.0.2.1") for _ in range(WRONG_A_MINUTE)] == [401] * WRONG_A_MINUTE
+    assert [ask("wrong", "192.0.2.1") for _ in range(MOST_FROM_ONE)] == [401] * MOST_FROM_ONE
     assert ask("wrong", "192.0.2.1") == 429
     assert ask("wrong", "192.0.2.2") == 401, "somebody else"
     assert ask(TOKEN, "192.0.2.1") == 200, "the owner is not locked out"
@@ -411,7 +411,7 @@ def test_wrong_tokens_are_limited_by_address_and_logged_once(
 
 def test_a_refusal_by_429_says_when_to_come_again(open_gateway: Open) -> None:
     gateway = open_gateway(api_token=TOKEN)
-    for _ in range(WRONG_A_MINUTE):
+    for _ in range(MOST_FROM_ONE):
         gateway.get("/metrics")
     limited = gateway.get("/metrics")
     assert limited.status_code == 429
@@ -423,7 +423,7 @@ def test_nobody_is_believed_who_only_says_where_he_is_from(open_gateway: Open) -
     gateway = open_gateway(api_token=TOKEN)
     codes = {
         gateway.get("/metrics", headers={"X-Forwarded-For": f"192.0.2.{n}"}).status_code
-        for n in range(WRONG_A_MINUTE + 1)
+        for n in range(MOST_FROM_ONE + 1)
     }
     assert codes == {401, 429}
 

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from gateway.access import WRONG_A_MINUTE, same
+from gateway.access import same
 from gateway.notion_handshakes import HANDSHAKE_FILE
+from gateway.wrong_passwords import MOST_FROM_ONE
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
@@ -161,7 +162,7 @@ def test_a_page_that_is_not_there_is_refused_if_the_gateway_can_know(
         assert page == DASHED
         if trouble is not None:
             raise trouble
-        return NotionPage(DASHED, "Spring", "Ready", False, None, None, None)
+        return NotionPage(id=DASHED, subject="Spring", status="Ready")
 
     gateway = open_gateway(api_token=API_TOKEN, page_lookup=lookup)
     answer = gateway.post("/send-mailout", json={"page_id": PAGE}, headers=BEARER)
@@ -180,7 +181,7 @@ def test_what_was_sent_is_refused_at_once_but_never_a_test_of_it(
     store.begin_freezing(ids.mailout_id(DASHED))
     store.freeze_recipients(ids.mailout_id(DASHED), [], None)
     store.complete(ids.mailout_id(DASHED))
-    page = NotionPage(DASHED, "Spring", "Ready", page_is_test, None, None, None)
+    page = NotionPage(id=DASHED, subject="Spring", status="Ready", is_test=page_is_test)
     gateway = open_gateway(api_token=API_TOKEN, page_lookup=lambda id: page, mailout_transport="ses")
     answer = gateway.post("/send-mailout", json={"page_id": PAGE, "test": asked}, headers=BEARER)
     assert answer.status_code == code
@@ -312,9 +313,9 @@ def test_a_flood_of_handshakes_is_one_line_and_hides_nobody_elses_token(
             json={"verification_token": f"adopt_me_{n}"},
             headers={"X-Forwarded-For": "198.51.100.1"},
         ).status_code
-        for n in range(3 * WRONG_A_MINUTE)
+        for n in range(3 * MOST_FROM_ONE)
     ]
-    assert codes == [200] * WRONG_A_MINUTE + [429] * 2 * WRONG_A_MINUTE
+    assert codes == [200] * MOST_FROM_ONE + [429] * 2 * MOST_FROM_ONE
     assert sum("asks to verify" in line for line in said.messages) == 1
     assert "adopt_me" not in said.text
     assert len(said.messages) == 2, "and one for all that were too many"

@@ -156,6 +156,7 @@ class Route:
     path: str
     methods: tuple[str, ...]
     query: tuple[str, ...]
+    body_is_parsed_first: bool = False
 
 
 def all_routes(given: Sequence[BaseRoute]) -> Iterator[APIRoute]:
@@ -178,11 +179,21 @@ def routes(tmp_path_factory: pytest.TempPathFactory) -> list[Route]:
         settings, store, forecast, certificates=NoCertificates(), confirm=lambda topic, token: None
     )
     found = [
-        Route(one.path, tuple(one.methods or ()), tuple(field.name for field in one.dependant.query_params))
+        Route(
+            one.path,
+            tuple(one.methods or ()),
+            tuple(field.name for field in one.dependant.query_params),
+            one.body_field is not None,
+        )
         for one in all_routes(app.routes)
     ]
     store.close()
     return [*found, Route("/openapi.json", ("GET",), ()), Route("/nowhere", ("GET",), ())]
+
+
+def test_no_body_is_read_before_its_route_asks_who_sends_it(routes: list[Route]) -> None:
+    """The framework reads a body that it parses whole, however long it is, before any token is looked at."""
+    assert [route.path for route in routes if route.body_is_parsed_first] == []
 
 
 def session_of(gateway: Gateway) -> bytes:

@@ -16,7 +16,6 @@ import pytest
 from httpx import Client, Response
 
 import gateway.readers.web_archive
-from mailout.adapters.parquet import ParquetArchive
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.app.engine import Engine
@@ -24,6 +23,7 @@ from mailout.base import ids
 from mailout.base.error_log import errors
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
+from mailout.insight.retention.archive_file import ArchiveFolder
 from mailout.insight.retention.archiving import Archiving
 from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import SubscriberRow
@@ -320,7 +320,7 @@ def test_letters_stay_on_the_web_with_their_pictures_when_retention_has_removed_
     body = f"Sail on, with a boat in the picture.\n\n![A boat]({HOST}/media/{name})"
     id = letter(store, "Boats", content=content_of("Boats", body))
     clock.wall += 100 * 86_400
-    archiving = Archiving(store, ParquetArchive(tmp_path / "archive"), lambda id: None, set)
+    archiving = Archiving(store, ArchiveFolder(tmp_path / "archive"), lambda id: None, set)
     assert [type(one).__name__ for one in archiving.run(90)] == ["Archived"]
     assert outbox_rows.messages(store, id) == []
     for path in (f"/view/{token_of(id)}", f"/archive/{slug(store, id)}"):
@@ -558,6 +558,19 @@ def test_the_feed_has_whole_letters_with_ids_that_stay(
     again = feed(site).entries[0]
     assert (again.id, again.published) == (newest.id, newest.published)
     assert again.updated > newest.updated
+
+
+def test_who_asks_for_the_head_alone_gets_what_get_would_say(
+    store: SqliteStore, site: Client, clock: FakeClock
+) -> None:
+    """Link checkers and previews ask so: they would take the archive for broken."""
+    (id,) = many(store, clock, 1)
+    paths = ("/archive", "/archive/feed.xml", "/archive/sitemap.xml", f"/archive/{slug(store, id)}")
+    for path in (*paths, f"/view/{token_of(id)}", "/archive/nothing"):
+        whole, head = site.get(path), site.head(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        for name in ("content-type", "content-length", "content-security-policy"):
+            assert head.headers[name] == whole.headers[name]
 
 
 def test_a_reader_who_has_it_is_told_so_and_learns_of_every_change(

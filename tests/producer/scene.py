@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,8 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from mailout.adapters.producer.queue import ProducerSqlite
-from mailout.kinds.notifications.job import JobOptions
-from mailout.kinds.notifications.messages import WorkerOptions
+from mailout.kinds.notifications.job import WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import NotificationCounts
 from mailout.letters.content import content_rows
@@ -49,7 +49,8 @@ class Scene:
             source="course-watch",
             provider="ses",
             zone=ZoneInfo("UTC"),
-            job=JobOptions("https://app.example.org/", "en-US"),
+            base_url="https://app.example.org/",
+            locale="en-US",
         )
         self.templates = folder / "templates"
 
@@ -109,6 +110,11 @@ class Scene:
     def run(self, **changes: Any) -> NotificationCounts:
         """Everything that can be picked now."""
         return self.worker(**changes).run()
+
+    def requeue(self, id: int) -> None:
+        """As an operator does it."""
+        with closing(ProducerSqlite(self.producer.path, worker="operator", clock=self.clock)) as producer:
+            producer.requeue(id)
 
     def wait(self, seconds: float) -> None:
         self.clock.sleep(seconds)

@@ -6,6 +6,7 @@ It says where it listens in one line of JSON, keeps what SES would take, and mis
                     "identities": {...}, "configuration_sets": {...}, "denied": [...], "busy": n,
                     "latency_ms": n, "rate": n, "quota": n, "same_id": true}
   GET  /_accepted  counts by address, and who was accepted twice; ?messages=1: the mails, rendered; ?to=
+  GET  /_ids       how often each message was accepted
   GET  /_total     how many mails were accepted
   GET  /_times     every call as [when, operation, how many mails]
   GET  /_open      how many connections are open, this one among them
@@ -88,6 +89,8 @@ class Ses:
             return self.reset()
         if path == "/_control":
             return self._control(json.loads(body))
+        if path == "/_ids":
+            return _json(self._by_message())
         if path == "/_total":
             return _json(len(self.accepted))
         if path == "/_times":
@@ -114,19 +117,21 @@ class Ses:
 
     def _report(self, with_messages: bool, to: str | None) -> dict[str, Any]:
         by_address = Counter(mail.to for mail in self.accepted)
-        by_message = Counter(
-            tag["Value"] for mail in self.accepted for tag in mail.tags if tag["Name"] == "mailout_message"
-        )
         report: dict[str, Any] = {
             "accepted": len(self.accepted),
             "by_address": by_address,
             "twice": sorted(address for address, n in by_address.items() if n > 1),
-            "messages_twice": sorted(message for message, n in by_message.items() if n > 1),
+            "messages_twice": sorted(message for message, n in self._by_message().items() if n > 1),
             "misbehaved": self.script.followed,
         }
         if with_messages or to:
             report["messages"] = [mail.show() for mail in self.accepted if to in (None, mail.to)]
         return report
+
+    def _by_message(self) -> Counter[str]:
+        return Counter(
+            tag["Value"] for mail in self.accepted for tag in mail.tags if tag["Name"] == "mailout_message"
+        )
 
     # ── Sending ──────────────────────────────────────────────────────────────────────────────────
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -31,6 +32,10 @@ class SesStub:
 
     def accepted(self) -> dict[str, Any]:
         return self._get("/_accepted")
+
+    def by_message(self) -> Counter[str]:
+        """How often each message was accepted, by its id."""
+        return Counter(self._get("/_ids"))
 
     def total(self) -> int:
         """How many were accepted. Cheap, for who asks many times a second: over one plain connection."""

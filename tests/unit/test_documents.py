@@ -16,11 +16,11 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from cli.main import COMMANDS, app
-from docs.reference import pages
+from docs.reference import WAITING, pages
 from mailout.adapters.ses.checks import NEEDED_EVENTS
 from mailout.base.settings import Settings
 from mailout.insight.doctor.event_path import lets_write
-from mailout.insight.reporting.codes import MESSAGES, NOTES, STOPPED, WAITING
+from mailout.insight.reporting.codes import MESSAGES, NOTES, STOPPED
 from mailout.outbox.delivery.error_codes import ANSWERS
 
 ROOT = Path(__file__).parents[2]

@@ -110,9 +110,10 @@ def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     with pytest.raises(Abort) as stopped:
         engine.intake.enqueue(str(letter))
     assert stopped.value.code is AbortCode.MEDIA_UNAVAILABLE
-    assert [str(error) for error in engine.intake.refusals(engine.intake.source_mailout(str(letter)))] == [
-        str(stopped.value)
-    ]
+    assert [
+        str(error)
+        for error in engine.intake.refusals(engine.intake.reading(engine.intake.source_mailout(str(letter))))
+    ] == [str(stopped.value)]
     assert queue_rows.mailouts(engine.store) == []
     engine_for(people=False).intake.enqueue(str(letter))
     engine_for(people=True, PUBLIC_URL="https://mail.example.org").intake.enqueue(str(letter))

@@ -1,17 +1,19 @@
-"""Calls to Notion: one place that waits, tries again, and turns every failure into one of ours."""
+"""Calls to one workspace: one place that waits, tries again, and turns every failure into one of ours."""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 from notion_client import Client
 from notion_client.errors import HTTPResponseError, InvalidPathParameterError, NotionClientErrorBase
 
-from mailout.adapters.notion.config import NotionConfig
 from mailout.base.clock import Clock
 from mailout.base.errors import (
     SettingsError,
@@ -21,6 +23,8 @@ from mailout.base.errors import (
     SourceUnavailable,
 )
 from mailout.base.retries import retried, retry_after_seconds
+from mailout.base.settings import Settings
+from mailout.letters.content.notion.page import KINDS, PROPERTY_NAMES, StatusNames
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +40,35 @@ MAX_WAIT = 60.0
 Json = Mapping[str, Any]
 FAILURES = (NotionClientErrorBase, httpx.HTTPError, json.JSONDecodeError, UnicodeDecodeError)
 """All that a call may raise: the client lets httpx's errors through, and an answer may not be JSON at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotionConfig:
+    """What is needed to talk to one workspace."""
+
+    token: str
+    db_mailouts: str | None = None
+    db_errors: str | None = None
+    base_url: str | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: PROPERTY_NAMES)
+    statuses: StatusNames = field(default_factory=StatusNames)
+    zone: tzinfo = UTC  # where a `send_at` without a time has its midnight
+    timeout: float = 30.0
+    attempts: int = 5
+
+    @classmethod
+    def of(cls, settings: Settings) -> NotionConfig:
+        return cls(
+            token=settings.notion_token.get_secret_value() if settings.notion_token else "",
+            db_mailouts=settings.notion_db_mailouts,
+            db_errors=settings.notion_db_errors,
+            base_url=settings.notion_base_url,
+            properties={key: getattr(settings, f"notion_prop_{key}") for key in KINDS},
+            statuses=StatusNames(
+                **{one.name: getattr(settings, f"notion_status_{one.name}") for one in fields(StatusNames)}
+            ),
+            zone=ZoneInfo(settings.send_timezone),
+        )
 
 
 class NotionCalls:

@@ -1,24 +1,34 @@
-"""Makes the two databases that mailout works with, under a page that somebody has shared with it."""
+"""The two databases that mailout works with: what they hold, made under a page that somebody has shared with
+it, an error as a row of theirs, and what `doctor` asks of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
-from mailout.adapters.notion.calls import NotionCalls
-from mailout.adapters.notion.config import NotionConfig
-from mailout.adapters.notion.error_rows import ERROR_PROPERTIES
+from mailout.adapters.notion.calls import Json, NotionCalls, NotionConfig
 from mailout.adapters.notion.notes import STATUS_NOTE
 from mailout.base.clock import Clock
+from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceUnavailable, UsageError
-from mailout.letters.content.notion.page import KINDS, PropertyNames, StatusNames
+from mailout.insight.doctor.checks import Check
+from mailout.letters.content.notion.page import KINDS, OPTIONAL, StatusNames, Value, property_value, title_of
 from mailout.letters.content.refs import page_id_of
 
 PERCENT = frozenset({"bounce_rate", "unsub_rate"})
 COLOURS = {"draft": "gray", "ready": "yellow", "sending": "blue", "send": "green", "failed": "red"}
-ERROR_KINDS = {"timestamp": "date", "email": "email", "message": "rich_text", "attempts": "number"}
-"""The others are selects, but for the relation to the mailout."""
+ERROR_PROPERTIES = {
+    "timestamp": "date",
+    "mailout": "relation",
+    "stage": "select",
+    "provider": "select",
+    "email": "email",
+    "code": "select",
+    "message": "rich_text",
+    "attempts": "number",
+}
+"""The errors database's properties beside its title, by the types that they are made with."""
 
 
 class NotionDatabases:
@@ -40,16 +50,24 @@ class NotionDatabases:
         return id
 
     def make_mailouts(self, page: str) -> str:
-        return self._make(
-            page, "Mailouts", mailout_properties(self._config.properties, self._config.statuses)
-        )
+        """With every property that a mailout can have. The status is a select: the API makes no status
+        options."""
+        names, statuses = self._config.properties, self._config.statuses
+        made: dict[str, Any] = {name: {KINDS[key][0]: {}} for key, name in names.items()}
+        for key in PERCENT:
+            made[names[key]] = {"number": {"format": "percent"}}
+        options = [{"name": getattr(statuses, name), "color": colour} for name, colour in COLOURS.items()]
+        made |= {names["status"]: {"select": {"options": options}}, STATUS_NOTE: {"rich_text": {}}}
+        return self._make(page, "Mailouts", made)
 
     def make_errors(self, page: str, mailouts: str) -> str:
         """With a relation to the mailouts, so that an error leads to its page."""
         id = page_id_of(mailouts) or mailouts
         database = self._calls.make(f"reading the database {id}", lambda api: api.databases.retrieve(id))
         source = str(database["data_sources"][0]["id"])
-        return self._make(page, "Mailout errors", error_properties(source))
+        made: dict[str, Any] = {name: {kind: {}} for name, kind in ERROR_PROPERTIES.items()}
+        made["mailout"] = {"relation": {"data_source_id": source, "single_property": {}}}
+        return self._make(page, "Mailout errors", {"error": {"title": {}}, **made})
 
     def _make(self, page: str, title: str, properties: Mapping[str, Any]) -> str:
         body = {
@@ -67,25 +85,77 @@ class NotionDatabases:
         return str(made["id"])
 
 
-def mailout_properties(names: PropertyNames, statuses: StatusNames) -> dict[str, Any]:
-    """Every property that a mailout can have. The status is a select: the API makes no status options."""
-    made = {str(getattr(names, one.name)): _property(one.name, statuses) for one in fields(names)}
-    return made | {STATUS_NOTE: {"rich_text": {}}}
-
-
-def _property(key: str, statuses: StatusNames) -> dict[str, Any]:
-    if key == "status":
-        options = [{"name": getattr(statuses, name), "color": colour} for name, colour in COLOURS.items()]
-        return {"select": {"options": options}}
-    kind = KINDS[key][0]
-    return {kind: {"format": "percent"} if key in PERCENT else {}}
-
-
-def error_properties(mailouts_source: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"error": {"title": {}}}
-    for name in ERROR_PROPERTIES:
-        if name == "mailout":
-            made[name] = {"relation": {"data_source_id": mailouts_source, "single_property": {}}}
+def error_properties(
+    row: ErrorRecord, schema: Json, page_id: str | None, subject: str | None, now: float
+) -> dict[str, Any]:
+    """One row as the errors database's own types take it. What has no page is named in the message, where
+    `mailout` is a relation."""
+    relates = (schema.get("mailout") or {}).get("type") == "relation"
+    if relates and row.mailout and not page_id:
+        row = replace(row, message=f"{row.mailout}: {row.message}")
+    values: dict[str, Value] = {
+        one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
+    }
+    values["timestamp"] = row.at or now
+    body: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = str((schema.get(name) or {}).get("type"))
+        if name == "mailout" and kind == "relation":
+            written = {"relation": [{"id": page_id}]} if page_id else None
         else:
-            made[name] = {ERROR_KINDS.get(name, "select"): {}}
-    return made
+            written = property_value(kind, value) if value is not None else None
+        if written is not None:
+            body[name] = written
+    title = next((name for name, one in schema.items() if one.get("type") == "title"), "title")
+    about = ", ".join(one for one in (subject or row.mailout, row.email) if one) or row.stage
+    body[title] = property_value("title", f"{row.code}: {about}")
+    return body
+
+
+# ── doctor ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def mailouts_checks(schema: Json, names: Mapping[str, str], statuses: StatusNames) -> list[Check]:
+    """Does the mailouts database have what a mailout needs?"""
+    found = [_property_check(key, name, schema) for key, name in names.items()]
+    status = schema.get(names["status"])
+    if isinstance(status, Mapping) and status.get("type") == "status":
+        found.append(_options_check(status, names["status"], statuses))
+    return found
+
+
+def _property_check(key: str, name: str, schema: Json) -> Check:
+    line = f"property {name}"
+    wanted = " or ".join(KINDS[key])
+    property = schema.get(name) or (title_of(schema) if key == "subject" else None)
+    if not property:
+        remedy = f"Add a property {name!r} of type {wanted}, or set NOTION_PROP_{key.upper()}."
+        if key in OPTIONAL:
+            return Check(line, "ok", "not there; it is optional")
+        # Without these nobody could say what is sent, or that it was sent.
+        needed = key in ("subject", "status", "sent_at", "is_test")
+        return Check(line, "fail" if needed else "warn", "is missing", remedy)
+    kind = str(property.get("type"))
+    if kind not in KINDS[key]:
+        return Check(line, "fail", f"is of type {kind}", f"Make it {wanted}.")
+    return Check(line, "ok", kind)
+
+
+def _options_check(status: Json, name: str, statuses: StatusNames) -> Check:
+    """A select makes its options as they are written; a status does not."""
+    there = {option.get("name") for option in (status.get("status") or {}).get("options") or ()}
+    missing = [option for option in asdict(statuses).values() if option not in there]
+    line = f"options of {name}"
+    if missing:
+        remedy = "Add them in Notion (the API cannot), or set NOTION_STATUS_*."
+        return Check(line, "fail", f"missing: {', '.join(missing)}", remedy)
+    return Check(line, "ok", "all there")
+
+
+def errors_checks(schema: Json) -> list[Check]:
+    """The errors database may lack anything but a title: what is missing is not written."""
+    missing = [name for name in ERROR_PROPERTIES if name not in schema]
+    if not missing:
+        return [Check("properties of the errors database", "ok", "all there")]
+    remedy = "Add them, so that the errors say everything."
+    return [Check("properties of the errors database", "warn", f"missing: {', '.join(missing)}", remedy)]

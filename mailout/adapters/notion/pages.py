@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 
-from mailout.adapters.notion.calls import Json
-from mailout.adapters.notion.config import NotionConfig
+from mailout.adapters.notion.calls import Json, NotionConfig
 from mailout.adapters.notion.downloads import download
 from mailout.adapters.notion.source import NotionSource
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceNotFound, UsageError
-from mailout.insight.doctor.checks import Check
-from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import PageState, PageStatus
 from mailout.insight.page_status.writer_notes import WAITING_NOTE
 from mailout.letters.content.languages import LANGUAGE_CODE
@@ -30,52 +27,29 @@ FINDINGS = "Check before this letter goes out:"
 NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 
-class NotionPages:
+class NotionPages(NotionSource):
     """A `Source` and a `PageReporter`. Reports are less patient: they are made again in a minute."""
 
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
-        self._notion = NotionSource(config, clock)
+        super().__init__(config, clock)
         self._reports = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
-        self._zone = config.zone
         self._statuses: dict[PageStatus, str] = {one: getattr(config.statuses, one) for one in PageStatus}
-        self._read_media = partial(download, clock=clock)
-        self.keeps_errors = bool(config.db_errors)
-        self.finds_ready = bool(config.db_mailouts)
 
     def load(self, ref: str) -> SourceMailout:
         id = page_id_of(ref)
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
-        page = _sound(self._notion.load_page(id))
-        return SourceMailout(
-            kind=Kind.NOTION,
-            ref=page.id,
-            document=render(self._notion.load_blocks(id), about=page),
-            is_test=page.is_test,
-            list_key=page.list,
-            segment=page.segment,
-            public=page.public or None,  # an empty box is no wish: its list decides
-            from_name=page.from_name,
-            reply_to=page.reply_to,
-            already_sent=self._was_sent(page),
-            read_media=self._read_media,
-        )
-
-    def ready(self, now: float) -> list[str]:
-        return [page.id for page in self._notion.ready_pages(now)] if self.finds_ready else []
+        page = _sound(self.load_page(id))
+        document = render(self.load_blocks(id), about=page)
+        read_media = partial(download, clock=self._clock)
+        return page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=self._was_sent(page))
 
     def ready_at(self, ref: str) -> float | None:
-        answer = self._notion.page(ref)
-        if answer.get("in_trash") or answer.get("archived") or not self._notion.is_mailout(answer):
+        answer = self.page(ref)
+        if answer.get("in_trash") or answer.get("archived") or not self.is_mailout(answer):
             return None
-        page = self._notion.read(answer)
+        page = self.read(answer)
         return page.send_at or 0.0 if page.status == self._statuses[PageStatus.READY] else None
-
-    def done_by_hand(self, since: float) -> list[str]:
-        return [page.id for page in self._notion.done_by_hand(since)] if self.finds_ready else []
-
-    def written(self) -> list[WrittenPage]:
-        return self._notion.written_pages() if self.finds_ready else []
 
     def note(self, ref: str, text: str) -> None:
         self._reports.notes.add(ref, text)
@@ -116,11 +90,8 @@ class NotionPages:
             subject = self._subject_of(page)
         self._reports.create_error_page(error, page, subject)
 
-    def check(self) -> list[Check]:
-        return self._notion.check()
-
     def close(self) -> None:
-        self._notion.close()
+        super().close()
         self._reports.close()
 
     def _subject_of(self, page: str) -> str | None:

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from mailout.adapters.notion.blocks import BlockReader
-from mailout.adapters.notion.calls import PAGE_SIZE, Json, NotionCalls
-from mailout.adapters.notion.checks import errors_checks, mailouts_checks
-from mailout.adapters.notion.config import NotionConfig
-from mailout.adapters.notion.error_rows import ERROR_PROPERTIES, error_properties
+from mailout.adapters.notion.calls import PAGE_SIZE, Json, NotionCalls, NotionConfig
+from mailout.adapters.notion.databases import (
+    ERROR_PROPERTIES,
+    error_properties,
+    errors_checks,
+    mailouts_checks,
+)
 from mailout.adapters.notion.notes import NotionNotes
 from mailout.base.clock import Clock, timestamp_of
 from mailout.base.error_log import ErrorRecord
@@ -43,6 +46,8 @@ class NotionSource:
         self._calls = NotionCalls(config, clock)
         self._data_sources: dict[str, str] = {}  # by database
         self._warned: set[str] = set()
+        self.keeps_errors = bool(config.db_errors)
+        self.finds_ready = bool(config.db_mailouts)
         self.notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     def close(self) -> None:
@@ -63,30 +68,33 @@ class NotionSource:
     def load_blocks(self, page_id: str) -> list[Block]:
         return BlockReader(self._calls).tree(page_id)
 
-    def ready_pages(self, now: float) -> list[NotionPage]:
+    def ready(self, now: float) -> list[str]:
         """Pages that ask to be sent and whose time has come, oldest first."""
+        if not self.finds_ready:
+            return []
         is_ready, source = self._has_status(self._config.statuses.ready)
         found = map(self.read, self._found("looking for mailouts that are ready", source, is_ready))
-        return [page for page in found if page.send_at is None or page.send_at <= now]
+        return [page.id for page in found if page.send_at is None or page.send_at <= now]
 
-    def done_by_hand(self, since: float) -> list[NotionPage]:
+    def done_by_hand(self, since: float) -> list[str]:
         """Pages that a person has set to done, without a time of sending: edited since then."""
+        if not self.finds_ready:
+            return []
         is_done, source = self._has_status(self._config.statuses.send)
-        sent_at = self._config.properties.sent_at
+        sent_at = self._config.properties["sent_at"]
         if (self._schema(source).get(sent_at) or {}).get("type") != "date":
             return []
-        never_sent = {"property": sent_at, "date": {"is_empty": True}}
-        answers = self._found(
-            "looking for mailouts that were never sent", source, {"and": [is_done, never_sent]}
-        )
+        wanted = {"and": [is_done, {"property": sent_at, "date": {"is_empty": True}}]}
         return [
-            self.read(answer)
-            for answer in answers
+            self.read(answer).id
+            for answer in self._found("looking for mailouts that were never sent", source, wanted)
             if (timestamp_of(answer.get("last_edited_time")) or since) >= since
         ]
 
-    def written_pages(self) -> list[WrittenPage]:
+    def written(self) -> list[WrittenPage]:
         """Drafts, pages that ask to be sent and those that failed, the last edited first: 100 at most."""
+        if not self.finds_ready:
+            return []
         names = self._config.statuses
         is_written, source = self._has_status(names.ready, names.draft, names.failed)
         edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
@@ -109,7 +117,7 @@ class NotionSource:
 
     def _has_status(self, *statuses: str) -> tuple[Json, str]:
         """The filter for them, whether it is a status or a select, and the data source that it is for."""
-        name = self._config.properties.status
+        name = self._config.properties["status"]
         source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
         kind = str((self._schema(source).get(name) or {}).get("type"))
         if kind not in KINDS["status"]:
@@ -159,7 +167,7 @@ class NotionSource:
         there = page.get("properties") or {}
         body, skipped = {}, []
         for key, value in properties.items():
-            name = str(getattr(self._config.properties, key))
+            name = self._config.properties[key]
             written = property_value(str((there.get(name) or {}).get("type")), value)
             if written is None:
                 skipped.append(name)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mailout.base.errors import SourceUnavailable
+from mailout.base.time_format import iso
 from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
 
 NEEDED = {
@@ -36,30 +37,26 @@ TIMES = (
 )
 """Which keep the form that they have."""
 READ_BUSY_SECONDS = 1.0
+AS_EFFECTIVE_USER = os.access in os.supports_effective_ids
+"""Whether the system can tell what the user may do that this process acts as."""
 
 
 def read_producer_queue(path: Path, *, status: str | None = None, limit: int = 50) -> ProducerQueue:
     """How many rows are in which status, and the newest ones of a status or of all. It is only read."""
-    try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=READ_BUSY_SECONDS)
-        ) as db:
-            counts = dict(
-                db.execute(
-                    "SELECT lower(fanout_status), count(*) FROM open_event_notifications"
-                    " GROUP BY 1 ORDER BY 1"
-                )
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with translated(path), closing(sqlite3.connect(address, uri=True, timeout=READ_BUSY_SECONDS)) as db:
+        counts = dict(
+            db.execute(
+                "SELECT lower(fanout_status), count(*) FROM open_event_notifications GROUP BY 1 ORDER BY 1"
             )
-            rows = db.execute(
-                "SELECT n.notification_id, lower(n.fanout_status), coalesce(n.fanout_attempts, 0),"
-                " n.last_attempt_at, n.error, s.contact_value"
-                " FROM open_event_notifications n LEFT JOIN subscriptions s USING (subscription_id)"
-                " WHERE ?1 IS NULL OR lower(n.fanout_status) = ?1 ORDER BY n.notification_id DESC LIMIT ?2",
-                (status, limit),
-            ).fetchall()
-    except sqlite3.DatabaseError as error:
-        said = f"There is no file {path}" if is_missing(path) else f"{path} cannot be read: {error}"
-        raise SourceUnavailable(f"{said}.", remedy="Check NOTIFY_DB, and who may read it.") from error
+        )
+        rows = db.execute(
+            "SELECT n.notification_id, lower(n.fanout_status), coalesce(n.fanout_attempts, 0),"
+            " n.last_attempt_at, n.error, s.contact_value"
+            " FROM open_event_notifications n LEFT JOIN subscriptions s USING (subscription_id)"
+            " WHERE ?1 IS NULL OR lower(n.fanout_status) = ?1 ORDER BY n.notification_id DESC LIMIT ?2",
+            (status, limit),
+        ).fetchall()
     return ProducerQueue(counts, [QueuedNotification(*row) for row in rows])
 
 
@@ -119,11 +116,6 @@ def is_missing(path: Path) -> bool:
     return False
 
 
-def may_write(path: Path) -> bool:
-    """As the user that this process acts as, where the system can tell."""
-    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """SQLite's errors in one line each. All of them may pass: the worker tries again."""
@@ -135,7 +127,7 @@ def translated(path: Path) -> Iterator[None]:
             said, remedy = f"There is no file {path}.", "Check --db or NOTIFY_DB."
         elif "locked" in text:
             said, remedy = f"{path} is locked by another program.", "It is tried again."
-        elif "readonly" in text or not may_write(path):
+        elif "readonly" in text or not os.access(path, os.W_OK, effective_ids=AS_EFFECTIVE_USER):
             said, remedy = (
                 f"{path} cannot be written to.",
                 "Give the user that runs mailout the right to write it.",
@@ -147,18 +139,12 @@ def translated(path: Path) -> Iterator[None]:
         raise SourceUnavailable(said, remedy=remedy) from error
 
 
-def iso(moment: float) -> str:
-    """As the producer's programs write it."""
-    text = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
 def plain(moment: float) -> str:
     """As `datetime('now')` writes it: whole seconds, the next one, so that nothing is early."""
     return datetime.fromtimestamp(math.ceil(moment), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def form_of(db: sqlite3.Connection, table: str, column: str) -> Callable[[float], str]:
+def form_of(db: sqlite3.Connection, table: str, column: str) -> Callable[[float], str | None]:
     """The form that the column holds; a column that holds nothing yet gets the programs' own."""
     try:
         row = db.execute(

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.producer.database import TIMES, checked_columns, form_of, iso, translated
+from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
 from mailout.adapters.producer.rows import RowReader
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound
+from mailout.base.time_format import iso
 from mailout.kinds.notifications.port import ProducerRow, RowResult
+from mailout.kinds.notifications.rules import read_json
 
 PRODUCER_BUSY_SECONDS = 5.0
 ROWS_PER_TRANSACTION = 25
@@ -27,6 +29,8 @@ FOR_EMAIL = (
     " AND s.subscription_id = open_event_notifications.subscription_id)"
 )
 """Also where the subscription is gone: that is reported to the row."""
+OURS = {"notificationId", "outboxId"}
+"""What the payload of an event has that we wrote for a message's end."""
 
 
 class ProducerSqlite:
@@ -107,6 +111,17 @@ class ProducerSqlite:
         return sorted((dict(row) for row in rows), key=lambda row: int(row["notification_id"]))
 
     # ── holding and writing ──
+
+    def reported(self, rows: Sequence[ProducerRow]) -> set[tuple[int, str]]:
+        """The event of an end was written in the same commit as the row."""
+        with translated(self.path):
+            found = self._db.execute(
+                "SELECT payload FROM subscription_events WHERE event_type IN ('notify_sent', 'notify_failed')"
+                " AND subscription_id IN (SELECT value FROM json_each(?))",
+                (json.dumps([row.notification["subscription_id"] for row in rows]),),
+            ).fetchall()
+        told = [read_json(event["payload"]) for event in found]
+        return {(one["notificationId"], one["outboxId"]) for one in told if one.keys() >= OURS}
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._times["open_event_notifications.locked_at"](self._clock.now())
@@ -193,20 +208,6 @@ class ProducerSqlite:
         since = now - self._lock_seconds + min(seconds, self._lock_seconds)
         return self._times["open_event_notifications.locked_at"](since)
 
-    def was_reported(self, row: ProducerRow, message_id: str) -> bool:
-        """Whether it was once reported how this message ended: its event was written in the same commit."""
-        with translated(self.path):
-            rows = self._db.execute(
-                "SELECT payload FROM subscription_events WHERE subscription_id = ?"
-                " AND event_type IN ('notify_sent', 'notify_failed')",
-                (row.notification["subscription_id"],),
-            ).fetchall()
-        told = (_read(found["payload"]) for found in rows)
-        return any(
-            (one.get("notificationId"), one.get("outboxId")) == (row.notification_id, message_id)
-            for one in told
-        )
-
     def requeue(self, id: int) -> None:
         """An operator's act: as if it had never been tried."""
         with translated(self.path), self._db:
@@ -225,15 +226,6 @@ class ProducerSqlite:
 def _compact(value: Mapping[str, Any]) -> str:
     """As the producer's own worker writes it: others search these texts for `"status":"sent"`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _read(payload: str | None) -> Mapping[str, Any]:
-    """Of an event that may be somebody else's."""
-    try:
-        found = json.loads(payload or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _parts(things: list[Any]) -> Iterator[list[Any]]:

@@ -12,7 +12,6 @@ from mailout.adapters.sqlite.database import SQLITE_BUSY_SECONDS, Database
 from mailout.adapters.sqlite.feedback import SqliteFeedback
 from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.leaving import SqliteLeaving
-from mailout.adapters.sqlite.notifications import SqliteNotifications
 from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
@@ -39,7 +38,6 @@ class SqliteStore(
     SqliteFeedback,
     SqliteLeaving,
     SqliteArchives,
-    SqliteNotifications,
     SqliteArticles,
     SqliteSingleMails,
     SqliteSignUps,

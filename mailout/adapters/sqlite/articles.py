@@ -62,7 +62,7 @@ class SqliteArticles:
                     (
                         new.id,
                         batch.article_key,
-                        json.dumps(dict(batch.audience)),
+                        json.dumps(dict(batch.audience_filter)),
                         batch.as_of,
                         json.dumps([asdict(one) for one in batch.slices]),
                         json.dumps(dict(batch.contents)),

@@ -17,7 +17,7 @@ from typing import Any
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 from mailout.base.ids import keyed_hash, uuid_of
-from mailout.letters.audience import segment_meaning
+from mailout.letters.audience import segment_tree
 from mailout.outbox.delivery.states import TRANSITIONS
 
 MIGRATIONS = Path(__file__).with_name("migrations")
@@ -71,9 +71,9 @@ class Database:
         connection.create_function("mailout_uuid", -1, uuid_of, deterministic=True)
         connection.create_function("mailout_keyed_hash", 2, keyed_hash, deterministic=True)
         connection.create_function("mailout_searched", 3, _searched, deterministic=True)
-        connection.create_function("mailout_fold", 1, segment_meaning.fold, deterministic=True)
-        connection.create_function("mailout_number", 1, segment_meaning.number_of, deterministic=True)
-        connection.create_function("mailout_day", 1, segment_meaning.day_of, deterministic=True)
+        connection.create_function("mailout_fold", 1, segment_tree.fold, deterministic=True)
+        connection.create_function("mailout_number", 1, segment_tree.number_of, deterministic=True)
+        connection.create_function("mailout_day", 1, segment_tree.day_of, deterministic=True)
         return connection
 
     def _migrate(self) -> None:

@@ -102,7 +102,7 @@ class SqliteOutbox:
             move.write()
             return len(rows)
 
-    def cancel_single_mails(self, ids: Sequence[str]) -> int:
+    def cancel_single_mails(self, ids: Sequence[str], why: str = CANCELLED) -> int:
         with self.db.write() as tx:
             rows = tx.execute(
                 "SELECT * FROM email_outbox WHERE id IN (SELECT value FROM json_each(?))"
@@ -110,7 +110,7 @@ class SqliteOutbox:
                 (json.dumps(list(ids)),),
             ).fetchall()
             move = Transitions(tx, self.db.clock.now())
-            move.suppress(rows, CANCELLED)
+            move.suppress(rows, why)
             move.write()
             return len(rows)
 
@@ -126,13 +126,17 @@ class SqliteOutbox:
 def _chosen(
     tx: sqlite3.Connection, mailout_id: str | None, state: State, ids: Sequence[str] | None
 ) -> list[sqlite3.Row]:
-    rows = tx.execute(
-        "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id IS ? AND state = ?"
-        " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
-        (mailout_id, state),
-    ).fetchall()
     if ids is None:
-        return rows if mailout_id is not None else []
+        return tx.execute(
+            "SELECT * FROM email_outbox INDEXED BY email_outbox_failed WHERE campaign_id = ? AND state = ?"
+            " AND state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN') ORDER BY seq",
+            (mailout_id, state),
+        ).fetchall()
+    rows = tx.execute(
+        "SELECT * FROM email_outbox WHERE id IN (SELECT value FROM json_each(?)) AND campaign_id IS ?"
+        " AND state = ?",
+        (json.dumps(list(ids)), mailout_id, state),
+    )
     found = {row["id"]: row for row in rows}
     strangers = [id for id in ids if id not in found]
     if strangers:

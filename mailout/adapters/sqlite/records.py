@@ -9,7 +9,6 @@ from dataclasses import asdict
 from mailout.adapters.sqlite.database import Database
 from mailout.base.error_log import ErrorRecord
 from mailout.insight.alerts.port import KnownAlert
-from mailout.insight.history.counting import spread
 from mailout.insight.history.port import (
     EVENTS_COME_FOR,
     LISTED,
@@ -17,6 +16,7 @@ from mailout.insight.history.port import (
     WRITTEN_PAGES,
     Act,
     WrittenPage,
+    spread,
 )
 from mailout.insight.metrics.port import Sample
 from mailout.letters.content.model import Content

@@ -10,8 +10,17 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.base.errors import NotFound, StoreError
-from mailout.letters.audience.segment_meaning import EMAIL, JOINED, WHITE_SPACE, number_of
-from mailout.letters.audience.segment_tree import Segment, Tree, leaves, lists_of, removed_letter
+from mailout.letters.audience.segment_tree import (
+    EMAIL,
+    JOINED,
+    WHITE_SPACE,
+    Segment,
+    Tree,
+    leaves,
+    lists_of,
+    number_of,
+    removed_letter,
+)
 
 DAY_SECONDS = 86_400.0
 _BLANK = f"char({', '.join(str(ord(one)) for one in WHITE_SPACE)})"

@@ -11,7 +11,6 @@ from mailout.adapters.supabase.rpc import Rpc
 from mailout.base.errors import StoreError
 from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
 from mailout.outbox.delivery.protocol import Step, StepReply
-from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Applied, Effect, EventReading
 from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
@@ -57,9 +56,6 @@ class SupabaseOutbox:
             part = self.rpc(name, {**asked, "ids": None, "after": last, "most": ROWS_PER_CALL})
             moved, last = moved + part["moved"], part["last"]
         return moved
-
-    def cancel_single_mails(self, ids: Sequence[str]) -> int:
-        return int(self.rpc("mailout_cancel_single_mails", {"ids": list(ids), "why": CANCELLED}))
 
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None

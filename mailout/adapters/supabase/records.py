@@ -8,8 +8,7 @@ from dataclasses import asdict
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.insight.alerts.port import KnownAlert
-from mailout.insight.history.counting import spread
-from mailout.insight.history.port import EVENTS_COME_FOR, LISTED, REFUSALS_KEPT, Act
+from mailout.insight.history.port import EVENTS_COME_FOR, LISTED, REFUSALS_KEPT, Act, spread
 from mailout.insight.metrics.port import Sample
 from mailout.letters.content.model import Content
 

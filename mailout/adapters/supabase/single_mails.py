@@ -1,15 +1,14 @@
-"""Mails without a mailout on Supabase: single mails, sign-ups, notifications."""
+"""Mails without a mailout on Supabase: single mails, sign-ups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.rpc import Rpc
 from mailout.insight.alerts.port import SIGN_UP_BRAKE
-from mailout.kinds.notifications.port import KnownMessage, KnownNotification, NewNotification, Reported
 from mailout.kinds.single_mails.companies import recipient_id
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
 from mailout.outbox.delivery.states import State
@@ -20,7 +19,7 @@ UNWRITTEN = ("content", "link", "values")
 
 
 class SupabaseSingleMails:
-    """For `SingleMails`, `SignUps` and `Notifications`."""
+    """For `SingleMails` and `SignUps`."""
 
     rpc: Rpc
 
@@ -46,24 +45,6 @@ class SupabaseSingleMails:
             "brake_note": SIGN_UP_BRAKE,
         }
         return Asked(self.rpc("mailout_ask_sign_up", given))
-
-    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, KnownNotification]:
-        rows = self.rpc("mailout_recall_notifications", {"keys": list(keys), "requeue": requeue})
-        return {
-            row["key"]: KnownNotification(row["requeues"], row["told_epoch"], KnownMessage.of(row))
-            for row in rows
-        }
-
-    def put_notifications(self, new: Sequence[NewNotification]) -> None:
-        given = [{**asdict(one), "variables": dict(one.variables)} for one in new]
-        self.rpc("mailout_put_notifications", {"given": given})
-
-    def take_back_notifications(self, messages: Mapping[str, str]) -> Mapping[str, State]:
-        states = self.rpc("mailout_take_back_notifications", {"messages": dict(messages)})
-        return {id: State(state) for id, state in states.items()}
-
-    def note_reported(self, reported: Sequence[Reported]) -> None:
-        self.rpc("mailout_note_reported", {"told": [asdict(one) for one in reported]})
 
 
 def params(mail: SingleMail) -> dict[str, Any]:

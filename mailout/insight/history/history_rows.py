@@ -11,7 +11,6 @@ from mailout.insight.history.port import (
     WRITTEN_PAGES,
     Act,
     MailoutMessage,
-    NotificationMessage,
     Refusal,
     WrittenPage,
     WrittenPages,
@@ -64,7 +63,7 @@ class _Run(TypedDict):
 
 
 MAILOUT_HEADS = View("read_mailouts", _MailoutHead, ("id",))
-NOTIFICATIONS = View("read_notifications", NotificationMessage, ("key",))
+NOTIFICATIONS = View("read_notifications", SingleMessage, ("seq",))
 NOTIFICATION_STATES = View("read_notification_states", _StateCount, ("state", "is_rehearsal"))
 PEOPLE_COUNTS = View("read_people_counts", _Day, ("day",))
 MAILOUT_COUNTS = View("read_mailout_counts", _Moment, ("campaign_id", "at"))
@@ -135,13 +134,13 @@ def single_mails_to(store: Reads, email_norm: str, *, limit: int = 50) -> Sequen
 
 
 def notification_states(store: Reads, *, rehearsal: bool) -> Mapping[str, int]:
-    """How many of the latest notifications are in which state; `REQUEUED` have no message yet."""
+    """How many of the latest notifications are in which state."""
     return {row["state"]: row["n"] for row in store.select(NOTIFICATION_STATES, {"is_rehearsal": rehearsal})}
 
 
-def latest_notifications(store: Reads, *, rehearsal: bool, limit: int = 50) -> Sequence[NotificationMessage]:
-    """Messages of notifications, the last one that was noted first, with subject and `requeues`."""
-    return store.select(NOTIFICATIONS, {"is_rehearsal": rehearsal}, order=["-noted_at"], limit=limit)
+def latest_notifications(store: Reads, *, rehearsal: bool, limit: int = 50) -> Sequence[SingleMessage]:
+    """The newest first; how often one was requeued is among its variables."""
+    return store.select(NOTIFICATIONS, {"is_rehearsal": rehearsal}, order=["-seq"], limit=limit)
 
 
 def people_over_time(store: Reads, since: str) -> Sequence[tuple[str, Mapping[str, int]]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Protocol
 
 from mailout.base.select import Reads
-from mailout.outbox.delivery.port import Message, SingleMessage
+from mailout.outbox.delivery.port import Message
 
 LISTED = "list:"
 """Before a list's name among the counts of people."""
@@ -72,13 +73,6 @@ class MailoutMessage(Message):
     is_test: bool
 
 
-class NotificationMessage(SingleMessage):
-    """A message of a notification."""
-
-    requeues: int
-    noted_at: float
-
-
 class History(Reads, Protocol):
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
         """(moment, about how many were sent by then), at evenly spaced places of the outbox: as quick for a
@@ -114,3 +108,17 @@ class Noticed(Reads, Protocol):
     def keep_run(self, id: str, run_id: str) -> None:
         """Which of Prefect's flow runs sends it; the last one is kept."""
         ...
+
+
+def days_ago(now: float, zone: tzinfo, days: int) -> str:
+    return (day_of(now, zone) - timedelta(days=days)).isoformat()
+
+
+def day_of(moment: float, zone: tzinfo) -> date:
+    return datetime.fromtimestamp(moment, zone).date()
+
+
+def spread(moments: Sequence[float], sent: int) -> Sequence[tuple[float, int]]:
+    """What samples of the messages say of all: the nth of k was sent when about n/k of all were."""
+    ordered = sorted(moments)
+    return [(at, round(sent * n / len(ordered))) for n, at in enumerate(ordered, start=1)]

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import logging
 import threading
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from mailout.base.clock import Clock
 from mailout.base.errors import StoreError
-from mailout.insight.metrics.port import Counter, MetricsStore
-from mailout.insight.metrics.tally import Tally
+from mailout.insight.metrics.port import (
+    BUCKETS,
+    DURATION,
+    ENDS,
+    OTHER,
+    VALIDATION_OF,
+    Counter,
+    MetricsStore,
+    Sample,
+)
+from mailout.outbox.delivery.error_codes import QUOTA_ERROR
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.mailout import DeferReason, Mailout
@@ -43,13 +54,13 @@ def counted(store: StoreT, clock: Clock) -> StoreT:
 
 
 class CountedStore:
-    """Everything else goes to the store as it is."""
+    """Everything else goes to the store as it is. Several threads may count."""
 
     def __init__(self, store: MetricsStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._tally = Tally()
-        self._flushing = threading.Lock()
+        self._lock = threading.Lock()
+        self._counts: dict[Sample, float] = {}
         self._next = clock.monotonic() + FLUSH_SECONDS
 
     def __getattr__(self, name: str) -> Any:
@@ -64,7 +75,7 @@ class CountedStore:
     def step(self, step: Step) -> StepReply:
         """Often, so its counts wait a few seconds."""
         reply = self._store.step(step)
-        self._tally.step(step, reply)
+        self._add(counts_of(step, reply))
         if step.close or self._clock.monotonic() >= self._next:
             self.flush()
         return reply
@@ -78,7 +89,7 @@ class CountedStore:
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
         deferred = self._store.defer(id, reason, until, note)
         if deferred.defer_reason is reason:  # else it is over, or another hold stands
-            self._tally.add(Counter.DEFERS, reason)
+            self._add({(Counter.DEFERS, reason): 1})
             self.flush()
         return deferred
 
@@ -88,22 +99,57 @@ class CountedStore:
 
     def _moved(self, counts: Mapping[State, int]) -> None:
         if any(counts.values()):
-            for state, n in counts.items():
-                self._tally.moved(state, n)
+            self._add({(Counter.TRANSITIONS, state): n for state, n in counts.items()})
             self.flush()
+
+    def _add(self, counts: Mapping[Sample, float]) -> None:
+        with self._lock:
+            for sample, n in counts.items():
+                if n > 0:
+                    self._counts[sample] = self._counts.get(sample, 0) + n
 
     def flush(self) -> None:
         """Never at the cost of what is counted: a store that is away gets the counts later."""
-        if not self._flushing.acquire(blocking=False):
-            return
-        try:
+        with self._lock:
+            taken, self._counts = self._counts, {}
             self._next = self._clock.monotonic() + FLUSH_SECONDS
-            taken = self._tally.take()
-            if taken:
-                try:
-                    self._store.add_counts(taken)
-                except StoreError as error:
-                    self._tally.give_back(taken)
-                    log.debug("the counts wait for the store: %s", error)
-        finally:
-            self._flushing.release()
+        if taken:
+            try:
+                self._store.add_counts(taken)
+            except StoreError as error:
+                self._add(taken)
+                log.debug("the counts wait for the store: %s", error)
+
+
+def counts_of(step: Step, reply: StepReply) -> Mapping[Sample, float]:
+    """One round of a sender: what it was given, and what it reported."""
+    counts: dict[Sample, float] = defaultdict(float)
+    begun, refused = len(reply.rows), reply.refused
+    counts[Counter.VALIDATION_FAILURES, "RECIPIENT"] += refused
+    for state, n in (
+        (State.RECEIVED, begun + refused),
+        (State.VALIDATED, begun),  # passed through in the commit that begins the attempt, as the one before
+        (State.SENT_ATTEMPT, begun),
+        (State.VALIDATION_FAILED, refused),
+        (State.SUPPRESSED, reply.suppressed),
+        (State.PENDING, len(step.withdraw)),
+    ):
+        counts[Counter.TRANSITIONS, state] += n
+    for result in step.results:
+        state, category = result.state, result.category
+        counts[Counter.TRANSITIONS, state] += 1
+        if state is State.VALIDATION_FAILED:  # nothing was called
+            counts[Counter.VALIDATION_FAILURES, VALIDATION_OF.get(result.code or "", OTHER)] += 1
+            continue
+        # Too fast, or too much: it costs the message no attempt, but it is tried again.
+        throttled = state is State.PENDING and category == QUOTA_ERROR
+        if state is State.RETRY_SCHEDULED or throttled:
+            counts[Counter.RETRIES, category or OTHER] += 1
+        if result.duration_ms is not None:
+            took = result.duration_ms / 1000
+            # Cumulative, as it is shown: every bucket holds what the smaller ones hold.
+            for end in ENDS[bisect_left(BUCKETS, took) :]:
+                counts[f"{DURATION}_bucket", f"{state} {end}"] += 1
+            counts[f"{DURATION}_sum", state] += took
+            counts[f"{DURATION}_count", state] += 1
+    return counts

@@ -44,7 +44,8 @@ VALIDATION_OF: Mapping[str, str] = {
     "INVALID_EMAIL": "RECIPIENT",
     "INVALID_TEMPLATE": "TEMPLATE",
 }
-"""Which of the four validations a code belongs to."""
+"""Which of the four validations a code belongs to; of an unknown code, `OTHER`."""
+OTHER = "OTHER"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,25 +25,27 @@ from mailout.outbox.queue.mailout import DeferReason, Status
 FINAL_STATES = (State.SENT, State.FAILED, State.VALIDATION_FAILED, State.SUPPRESSED)
 MINUTE = 60.0
 
-_SAID: Mapping[Counter, tuple[str, str]] = {
-    Counter.TRANSITIONS: ("state", "Messages that came into a state."),
+_TOLD: Mapping[Counter, tuple[str, str, Sequence[str]]] = {
+    Counter.TRANSITIONS: ("state", "Messages that came into a state.", list(State)),
     Counter.VALIDATION_FAILURES: (
         "type",
         "Messages that were wrong and not sent, by the check that said so.",
+        sorted(set(VALIDATION_OF.values())),
     ),
-    Counter.RETRIES: ("category", "Attempts that will be made again, by the kind of error."),
-    Counter.DEFERS: ("reason", "Mailouts that were made to wait, by the reason."),
-    Counter.SIGN_UPS: ("result", "Posts to /join by what became of them, and sign-ups that were confirmed."),
+    Counter.RETRIES: (
+        "category",
+        "Attempts that will be made again, by the kind of error.",
+        [error_codes.TRANSIENT_ERROR, error_codes.TIMEOUT_ERROR, error_codes.QUOTA_ERROR],
+    ),
+    Counter.DEFERS: ("reason", "Mailouts that were made to wait, by the reason.", list(DeferReason)),
+    Counter.SIGN_UPS: (
+        "result",
+        "Posts to /join by what became of them, and sign-ups that were confirmed.",
+        SIGN_UP_RESULTS,
+    ),
 }
-"""The one label of each, and what it counts."""
-_KNOWN: Mapping[Counter, Sequence[str]] = {
-    Counter.TRANSITIONS: list(State),
-    Counter.VALIDATION_FAILURES: sorted(set(VALIDATION_OF.values())),
-    Counter.RETRIES: [error_codes.TRANSIENT_ERROR, error_codes.TIMEOUT_ERROR, error_codes.QUOTA_ERROR],
-    Counter.DEFERS: list(DeferReason),
-    Counter.SIGN_UPS: SIGN_UP_RESULTS,
-}
-"""Shown as 0 before the first: a counter that appears with its first count hides it from `increase`."""
+"""The one label of each, what it counts, and the values that are shown as 0 before the first: a counter that
+appears with its first count hides it from `increase`."""
 
 
 class _Families(Collector):
@@ -62,19 +64,19 @@ def scrape(store: MetricsStore, *, scope: str, rate: float) -> bytes:
 
 
 def _counted(counts: Mapping[Sample, float]) -> Iterator[Metric]:
-    for counter in Counter:
-        found = {label: n for (name, label), n in counts.items() if name == counter}
-        yield _counter(counter, *_SAID[counter], dict.fromkeys(_KNOWN[counter], 0.0) | found)
-    ends = {str(state): counts.get((Counter.TRANSITIONS.value, str(state)), 0.0) for state in FINAL_STATES}
+    for counter, (label, help, known) in _TOLD.items():
+        found = {value: n for (name, value), n in counts.items() if name == counter}
+        yield _counter(counter, label, help, dict.fromkeys(known, 0.0) | found)
+    ends = {str(state): counts.get((Counter.TRANSITIONS, state), 0.0) for state in FINAL_STATES}
     said = "Messages that came to an end, by the state that it was."
     yield _counter("pipeline_final_state_total", "state", said, ends)
     took = HistogramMetricFamily(
         DURATION, "How long the provider took, by the state it led to.", labels=["state"]
     )
     for state in State:
-        if (f"{DURATION}_count", str(state)) in counts:
+        if (f"{DURATION}_count", state) in counts:
             buckets = [(end, counts.get((f"{DURATION}_bucket", f"{state} {end}"), 0.0)) for end in ENDS]
-            took.add_metric([state], buckets, counts[f"{DURATION}_sum", str(state)])
+            took.add_metric([state], buckets, counts.get((f"{DURATION}_sum", state), 0.0))
     yield took
 
 

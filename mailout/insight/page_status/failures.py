@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.insight.page_status.port import PageStore
 from mailout.insight.reporting.phrases import count, first_of, why
+from mailout.insight.reporting.summary import failure_groups
 from mailout.outbox.delivery.outbox_rows import outcomes
+from mailout.outbox.delivery.port import MessageOutcome
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
 
@@ -66,29 +68,16 @@ def _wait(mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:
 def _messages(store: PageStore, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:
     if not mailout.ledger.failed + mailout.ledger.unknown:
         return
-    counts: Counter[str] = Counter()
-    first: dict[str, list[ErrorRecord]] = {}
-    single: list[ErrorRecord] = []
-    for error in _failed(store, mailout, provider):
-        counts[error.code] += 1
-        if len(seen := first.setdefault(error.code, [])) < LISTED_MESSAGES:
-            seen.append(error)
-        if len(single) <= EVERY_ADDRESS:
-            single.append(error)
-    for code, n in counts.most_common():
-        if n > 1:
-            addresses = first_of([error.email or "" for error in first[code]], n)
-            message = f"{count(n, 'message')}: {addresses}. {first[code][0].message}"
-            yield ErrorRecord(code, message, "delivery", provider, mailout.id)
-    yield from single if len(single) <= EVERY_ADDRESS else single[:LISTED_ADDRESSES]
-
-
-def _failed(store: PageStore, mailout: Mailout, provider: str) -> Iterator[ErrorRecord]:
-    for row in outcomes(store, mailout.id, FAILED):
-        unknown = row["state"] == State.UNKNOWN
+    for group in failure_groups(_failed(store, mailout)):
+        if group.count > 1:
+            addresses = first_of(group.addresses, group.count)
+            message = f"{count(group.count, 'message')}: {addresses}. {group.message}"
+            yield ErrorRecord(group.code, message, "delivery", provider, mailout.id)
+    single = list(islice(_failed(store, mailout), EVERY_ADDRESS + 1))
+    for row in single if len(single) <= EVERY_ADDRESS else single[:LISTED_ADDRESSES]:
         yield ErrorRecord(
-            code=UNKNOWN if unknown else row["error_code"] or "NO_CODE",
-            message=NEVER_ANSWERED if unknown else row["error_message"] or "",
+            code=row["error_code"] or "NO_CODE",
+            message=row["error_message"] or "",
             stage="delivery",
             provider=provider,
             mailout=mailout.id,
@@ -96,3 +85,10 @@ def _failed(store: PageStore, mailout: Mailout, provider: str) -> Iterator[Error
             attempts=row["attempts"],
             at=row["failed_at"] or 0.0,
         )
+
+
+def _failed(store: PageStore, mailout: Mailout) -> Iterator[MessageOutcome]:
+    for row in outcomes(store, mailout.id, FAILED):
+        if row["state"] == State.UNKNOWN:
+            row = {**row, "error_code": UNKNOWN, "error_message": NEVER_ANSWERED}
+        yield row

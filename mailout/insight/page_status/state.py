@@ -47,7 +47,9 @@ def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
     if mailout.is_rehearsal:
         return _rehearsal(mailout) if over else PageState(status=PageStatus.SENDING, is_rehearsal=True)
     if not over:
-        return PageState(status=PageStatus.SENDING, note=_waiting(mailout, letter))
+        waits = mailout.status is Status.PENDING
+        note = writer_notes.waiting(mailout, letter) if waits else None
+        return PageState(status=PageStatus.SENDING, note=note)
     sent = mailout.outcome is MailoutOutcome.SENT
     ledger, heard = mailout.ledger, reported(mailout)
     return PageState(
@@ -67,10 +69,6 @@ def _share(mailout: Mailout, metric: str) -> float:
     """Of what was sent. Nothing sent: nothing to divide by."""
     sent = mailout.ledger.sent
     return round(mailout.metrics.get(metric, 0) / sent, 4) if sent else 0.0
-
-
-def _waiting(mailout: Mailout, letter: str | None) -> str | None:
-    return writer_notes.waiting(mailout, letter) if mailout.status is Status.PENDING else None
 
 
 def _rehearsal(mailout: Mailout) -> PageState:

@@ -21,6 +21,7 @@ from mailout.base.errors import (
     SourceUnavailable,
     StoreError,
 )
+from mailout.base.select import every
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
@@ -41,8 +42,6 @@ ERRORS_AT_ONCE = 100
 REPORTED_ERRORS_SECONDS = 7 * 86_400.0
 """Errors older than a week are not reported any more: an errors database may be set up late."""
 RATES_CHANGE_SECONDS = 30 * 86_400.0
-ALL_MAILOUTS = 100_000
-"""Mailouts: more than anybody has."""
 UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
 
 
@@ -99,16 +98,17 @@ class PageReports:
 
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
-        since = self._store.now() - RATES_CHANGE_SECONDS
-        for mailout in (
-            queue_rows.mailouts(self._store, statuses=(Status.COMPLETED,), limit=ALL_MAILOUTS)
-            if self.reporter
-            else ()
-        ):
-            recent = mailout.completed_at is not None and mailout.completed_at >= since
-            leaves_a_trace = not (mailout.is_test or mailout.is_rehearsal)
-            if mailout.kind is Kind.NOTION and leaves_a_trace and mailout.metrics and recent:
-                self._store.ask_report(mailout.id)
+        if self.reporter is not None:
+            since = self._store.now() - RATES_CHANGE_SECONDS
+            shown = {
+                "kind": Kind.NOTION,
+                "status": Status.COMPLETED,
+                "mode": "real",
+                "completed_at >=": since,
+            }
+            for mailout in every(self._store, queue_rows.MAILOUTS, shown):
+                if mailout.metrics:
+                    self._store.ask_report(mailout.id)
         self.update_due()
 
     def refuse(

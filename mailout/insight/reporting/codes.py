@@ -11,7 +11,6 @@ from typing import NamedTuple
 from mailout.base.errors import AbortCode
 from mailout.outbox.delivery.error_codes import ANSWERS
 from mailout.outbox.delivery.protocol import OutcomeKind
-from mailout.outbox.queue.mailout import DeferReason
 
 
 class Help(NamedTuple):
@@ -19,21 +18,7 @@ class Help(NamedTuple):
     remedy: str
 
 
-_RESUME = "then `mailout queue resume ID`."
 _SETTLE = "SES's event settles it; else look whether it arrived: `mailout queue settle ID --as …`."
-
-WAITING: Mapping[DeferReason, str] = {
-    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`.",
-    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`.",
-    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`.",
-    DeferReason.QUOTA_EXHAUSTED: "Nothing: it goes on when the quota frees. Or ask AWS for more.",
-    DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
-    DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
-    DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
-    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: fix it, {_RESUME}",
-    DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
-    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
-}
 
 STOPPED: Mapping[AbortCode, str] = {
     AbortCode.SUBJECT_REQUIRED: "Give it a subject: the page's title, or `subject:` in the file.",
@@ -195,19 +180,6 @@ NOTES: Mapping[str, Help] = {
     ),
 }
 """In the errors database and in `mailout status`. They stop nothing that was not stopped already."""
-
-DOES: Mapping[OutcomeKind, str] = {
-    OutcomeKind.PERMANENT: "the message has failed",
-    OutcomeKind.TRANSIENT: "the message is tried again, up to `MAX_ATTEMPTS`",
-    OutcomeKind.THROTTLED: (
-        "sending slows down; it costs no attempt, unless the message alone is throttled: then every fifth"
-        " time. After a minute of nothing else the mailout waits: `transient_errors`"
-    ),
-    OutcomeKind.QUOTA: "the mailout waits: `quota_exhausted`",
-    OutcomeKind.STOP: "the mailout waits: `configuration_error`",
-    OutcomeKind.UNKNOWN: "the message is unknown, and never sent again by itself",
-}
-"""What mailout does about an answer of SES."""
 
 _TRIED_AGAIN = (OutcomeKind.TRANSIENT, OutcomeKind.THROTTLED)
 _BY_ITSELF: Mapping[OutcomeKind, str] = {

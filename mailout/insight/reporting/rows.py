@@ -1,4 +1,4 @@
-"""The CSV of a mailout: one line a recipient.
+"""CSV: of a mailout, one line a recipient; and of people, in the form that `import` reads.
 
 While a mailout is sent, each worker appends what is final to a part of its own; afterwards the whole file is
 made again from the store, because unknown messages are settled later and only the store knows.
@@ -14,13 +14,16 @@ import csv
 import io
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from mailout.base.clock import Clock
 from mailout.base.time_format import iso
 from mailout.insight.reporting.files import parts_directory, replacing
+from mailout.letters.audience.port import Subscriber
 from mailout.outbox.delivery.outbox_rows import outcomes
 from mailout.outbox.delivery.port import MessageOutcome, Outbox
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
@@ -30,37 +33,45 @@ from mailout.outbox.queue.port import QueueStore
 log = logging.getLogger("mailout.reporting")
 
 COLUMNS = ("email", "status", "error_message", "message_id", "sent_at")
+PEOPLE_COLUMNS = (
+    "email",
+    "status",
+    "from_name",
+    "bounce_type",
+    "bounce_subtype",
+    "lists",
+    "ocd_ids",
+    "snoozed_until",
+)
 CHUNK_CHARACTERS = 64 * 1024
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _FINAL = frozenset({Column.SENT, Column.FAILED, Column.UNKNOWN})
 
 
-def write_csv(store: QueueStore, mailout_id: str, path: Path) -> int:
-    """Make `reports/<mailout id>.csv` again from the store; how many lines.
+def write_csv(store: QueueStore, mailout_id: str, path: Path) -> None:
+    """Make `reports/<mailout id>.csv` again from the store.
 
     Once nothing is pending or in flight it says everything that the workers' parts said: they go.
     """
     over = store.mailout(mailout_id).ledger.settled
-    lines = 0
     with replacing(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in outcomes(store, mailout_id):
-            writer.writerow(_line_of(row))
-            lines += 1
+        file.writelines(csv_lines(store, mailout_id))
     if over:
         _remove_parts(parts_directory(path.parent, mailout_id))
-    return lines
 
 
 def csv_lines(store: Outbox, mailout_id: str) -> Iterator[str]:
-    """The same file as text, some lines at a time, for whoever waits for it."""
+    """The same file as text, for whoever waits for it."""
+    return as_csv(chain([COLUMNS], map(_line_of, outcomes(store, mailout_id))))
+
+
+def as_csv(rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Some lines at a time."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in outcomes(store, mailout_id):
-        writer.writerow(_line_of(row))
+    for row in rows:
+        writer.writerow(row)
         if text.tell() > CHUNK_CHARACTERS:
             yield text.getvalue()
             text.seek(0)
@@ -94,13 +105,8 @@ class CsvPart:
 
     def _append(self, path: Path, lines: Sequence[Sequence[str]]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
         with path.open("a", encoding="utf-8", newline="") as file:
-            if file.tell() == 0:
-                writer.writerow(COLUMNS)
-            writer.writerows(lines)
-            file.write(text.getvalue())
+            file.writelines(as_csv(lines if file.tell() else [COLUMNS, *lines]))
 
 
 def status_of(state: State) -> str:
@@ -146,3 +152,25 @@ def _remove_parts(directory: Path) -> None:
 def _as_file_name(worker: str) -> str:
     """A worker's name (`host:4711`) as a file name: nothing in it can leave the directory."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", worker).strip("-") or "worker"
+
+
+# ── People ──
+
+
+def people_lines(read: Callable[[], Iterator[Subscriber]]) -> Iterator[str]:
+    """Some lines at a time. They are read twice: the first time for the attributes that any of them has."""
+    attributes = sorted({name for row in read() for name in row["attributes"]})
+    yield from as_csv([(*PEOPLE_COLUMNS, *map(safe, attributes))])
+    yield from as_csv(_line_of_person(row, attributes) for row in read())
+
+
+def _line_of_person(row: Subscriber, attributes: Sequence[str]) -> Iterator[str]:
+    known = row | {"snoozed_until": iso(row["snoozed_until"])}
+    values = (row["attributes"].get(name) for name in attributes)
+    return map(_cell, (*(known.get(name) for name in PEOPLE_COLUMNS), *values))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return safe("|".join(value) if isinstance(value, list | tuple) else str(value))

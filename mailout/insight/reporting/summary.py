@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, groupby, islice, pairwise, repeat
+from typing import Any
 
 from mailout.base.redact import redact_text
 from mailout.base.time_format import iso
@@ -21,11 +21,9 @@ from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
 
-if TYPE_CHECKING:
-    import polars as pl
-
 BUCKETS = 60
 FIRST_ADDRESSES = 5
+FAILED = (State.FAILED, State.VALIDATION_FAILED)
 IDLE_GAP_SECONDS = 300.0
 """No message for longer than this: it was not being sent, so the time does not count against the rate."""
 
@@ -142,89 +140,63 @@ def summarise(
     Of every message only its time is kept (8 bytes), so a million of them take little room.
     """
     mailout = store.mailout(mailout_id)
-    tally = _RowCounts()
+    sent_at, suppressed = array("d"), Counter[str]()
     for row in outcomes(store, mailout_id):
-        tally.add(row)
-    import polars as pl  # a quarter of a second: only for whoever counts
-
-    moments = pl.Series("at", tally.sent_at, dtype=pl.Float64)
+        column = COLUMN_OF[State(row["state"])]
+        if column is Column.SENT:
+            sent_at.append(row["sent_at"] or 0.0)
+        elif column is Column.SUPPRESSED:
+            suppressed[row["error_message"] or "no longer subscribed"] += 1
+    unknown = islice(outcomes(store, mailout_id, [State.UNKNOWN]), FIRST_ADDRESSES)
+    moments = sorted(sent_at)
     return Summary(
         mailout=mailout,
         as_of=store.now(),
         transport=transport,
-        failures=tally.failures(),
-        unknown_addresses=tuple(tally.unknown),
-        suppressed=dict(sorted(tally.suppressed.items())),
+        failures=failure_groups(outcomes(store, mailout_id, FAILED)),
+        unknown_addresses=tuple(row["email"] for row in unknown),
+        suppressed=dict(sorted(suppressed.items())),
         census=census(mailout_id) if census and mailout.kind is Kind.ARTICLE else None,
-        timeline=timeline_of(moments),
+        timeline=timeline_of(zip(moments, repeat(1)), moments[0], moments[-1]) if moments else None,
         rate=rate_of(moments),
         forecast=forecast,
         note=note,
     )
 
 
-class _RowCounts:
-    """What is remembered of the messages that have been read."""
-
-    def __init__(self) -> None:
-        self.sent_at: array[float] = array("d")
-        self.unknown: list[str] = []
-        self.suppressed: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._first: dict[str, list[MessageOutcome]] = {}
-
-    def add(self, row: MessageOutcome) -> None:
-        column = COLUMN_OF[State(row["state"])]
-        if column is Column.SENT:
-            self.sent_at.append(row["sent_at"] or 0.0)
-        elif column is Column.FAILED:
-            self._fail(row)
-        elif column is Column.UNKNOWN and len(self.unknown) < FIRST_ADDRESSES:
-            self.unknown.append(row["email"])
-        elif column is Column.SUPPRESSED:
-            self.suppressed[row["error_message"] or "no longer subscribed"] += 1
-
-    def _fail(self, row: MessageOutcome) -> None:
+def failure_groups(
+    rows: Iterable[MessageOutcome], addresses: int = FIRST_ADDRESSES
+) -> tuple[FailureGroup, ...]:
+    """By code, the most frequent first."""
+    counts, messages = Counter[str](), dict[str, str]()
+    first = defaultdict[str, list[str]](list)
+    for row in rows:
         code = row["error_code"] or "NO_CODE"
-        self._failed[code] += 1
-        first = self._first.setdefault(code, [])
-        if len(first) < FIRST_ADDRESSES:
-            first.append(row)
-
-    def failures(self) -> tuple[FailureGroup, ...]:
-        return tuple(
-            FailureGroup(
-                code=code,
-                count=count,
-                message=self._first[code][0]["error_message"] or "",
-                addresses=tuple(row["email"] for row in self._first[code]),
-            )
-            for code, count in sorted(self._failed.items(), key=lambda item: (-item[1], item[0]))
-        )
+        counts[code] += 1
+        messages.setdefault(code, row["error_message"] or "")
+        if len(first[code]) < addresses:
+            first[code].append(row["email"])
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(FailureGroup(code, n, messages[code], tuple(first[code])) for code, n in ordered)
 
 
-def timeline_of(moments: pl.Series, buckets: int = BUCKETS) -> Timeline | None:
-    """Equal parts from the first moment to the last; one part if all are the same."""
-    if moments.is_empty():
-        return None
-    ordered = moments.sort()
-    start, end = float(ordered[0]), float(ordered[-1])
-    if start == end:
-        return Timeline(start, end, (len(ordered),))
-    places = ((ordered - start) / (end - start) * buckets).floor().clip(0, buckets - 1).cast(int)
-    counts = [0] * buckets
-    for place, count in places.value_counts().iter_rows():
-        counts[place] = count
+def timeline_of(sent: Iterable[tuple[float, int]], start: float, end: float) -> Timeline:
+    """(moment, messages) in equal parts from the first moment to the last; one part if all are the same."""
+    parts, span = (BUCKETS, end - start) if end > start else (1, 1.0)
+    counts = [0] * parts
+    for at, n in sent:
+        counts[min(parts - 1, int((at - start) / span * parts))] += n
     return Timeline(start, end, tuple(counts))
 
 
-def rate_of(moments: pl.Series) -> float | None:
+def rate_of(ordered: Sequence[float]) -> float | None:
     """Messages a second between the moments at which some were recorded, without the pauses.
 
     Those recorded first are left out: when their sending began is not known.
     """
-    batches = moments.value_counts().sort("at")
-    batches = batches.with_columns(gap=batches["at"].diff())
-    working = batches.filter(batches["gap"] <= IDLE_GAP_SECONDS)
-    seconds, messages = float(working["gap"].sum()), int(working["count"].sum())
+    seconds, messages = 0.0, 0
+    batches = ((at, sum(1 for _ in same)) for at, same in groupby(ordered))
+    for (before, _), (at, n) in pairwise(batches):
+        if at - before <= IDLE_GAP_SECONDS:
+            seconds, messages = seconds + at - before, messages + n
     return messages / seconds if seconds else None

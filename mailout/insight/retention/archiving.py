@@ -13,13 +13,17 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mailout.base.errors import NotFound, StoreUnavailable, UsageError
 from mailout.insight.reporting.phrases import count
 from mailout.insight.retention import archive_rows
-from mailout.insight.retention.port import ArchiveFolder, ArchiveStore
+from mailout.insight.retention.port import ArchiveStore
 from mailout.outbox.delivery.outbox_rows import message_pages
 from mailout.outbox.queue.mailout import Mailout
+
+if TYPE_CHECKING:
+    from mailout.insight.retention.archive_file import ArchiveFolder
 
 log = logging.getLogger("mailout.archive")
 
@@ -69,15 +73,12 @@ class Archiving:
                 remedy=f"Say --older-than {LEAST_DAYS} or more.",
             )
         waits = self.waits_for_page()
-        ready: list[Mailout] = []
-        kept: list[Kept] = []
-        for mailout in archive_rows.over_before(self.store, self.store.now() - days * DAY):
-            why = why_not(mailout, waits)
-            if why is None:
-                ready.append(mailout)
-            else:
-                kept.append(Kept(mailout, why))
-        return ready, kept
+        old = archive_rows.over_before(self.store, self.store.now() - days * DAY)
+        reasons = [(mailout, why_not(mailout, waits)) for mailout in old]
+        return (
+            [mailout for mailout, why in reasons if why is None],
+            [Kept(mailout, why) for mailout, why in reasons if why is not None],
+        )
 
     def run(self, days: float) -> Iterator[Archived | Kept]:
         """Archive what is old and over, one mailout after the other; before that, end what was begun."""
@@ -109,16 +110,15 @@ class Archiving:
             return Kept(mailout, CHANGED)
         self.report(id)
         ledger = self.store.mailout(id).ledger
-        place, tally = self.folder.write(id, self._messages(id))
-        if not tally.agrees_with(ledger):
-            self.folder.discard(place)
-            there, found = count(ledger.recipients, "message"), f"{tally.messages:,}"
+        place, counts = self.folder.write(id, self._messages(id))
+        if counts.ledger != ledger:
+            self.folder.clear_up(self._place_of)
+            there, found = count(ledger.recipients, "message"), f"{counts.ledger.recipients:,}"
             return Kept(mailout, f"its ledger counts {there}, the store has {found}", trouble=True)
         # From here on the archive may be the truth: it is thrown away on the store's word alone.
-        if self.store.mark_archived(id, as_it_was, place):
-            return self._empty(self.store.mailout(id))
-        self.folder.discard(place)
-        return Kept(mailout, CHANGED)
+        marked = self.store.mark_archived(id, as_it_was, place)
+        self.folder.clear_up(self._place_of)
+        return self._empty(self.store.mailout(id)) if marked else Kept(mailout, CHANGED)
 
     def _messages(self, id: str) -> Iterator[Sequence[Mapping[str, object]]]:
         """All of them with what they were sent through and what came back, a page at a time."""
@@ -141,21 +141,20 @@ class Archiving:
     def _empty(self, mailout: Mailout) -> Archived | Kept:
         """Delete what the archive holds. Events by their ids: one that came later is not in it, and stays."""
         place = mailout.archived_to or ""
-        self.folder.put_in_place(place)
-        tally = self.folder.tally(place)
-        if tally is None:
+        counts = self.folder.counts(place)
+        if counts is None:
             why = f"its archive is not here: run this where {place} is, to free the store"
             return Kept(mailout, why, trouble=True)
-        if not tally.agrees_with(mailout.ledger):
-            whole = count(mailout.ledger.recipients, "message")
-            why = f"its archive {place} is damaged ({tally.messages:,} of {whole}): nothing more is deleted"
+        if counts.ledger != mailout.ledger:
+            found, whole = counts.ledger.recipients, count(mailout.ledger.recipients, "message")
+            why = f"its archive {place} is damaged ({found:,} of {whole}): nothing more is deleted"
             return Kept(mailout, why, trouble=True)
         for ids in self.folder.event_ids(place):
             for start in range(0, len(ids), CHUNK):
                 self.store.delete_archived_events(mailout.id, ids[start : start + CHUNK])
         while self.store.delete_archived_messages(mailout.id, most=CHUNK):
             pass
-        return Archived(mailout, place, tally.messages, tally.events, tally.size)
+        return Archived(mailout, place, counts.ledger.recipients, counts.events, counts.size)
 
 
 def why_not(mailout: Mailout, waits_for_page: set[str]) -> str | None:

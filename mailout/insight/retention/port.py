@@ -1,38 +1,13 @@
-"""What archiving needs: the store's old mailouts, and a folder for archives."""
+"""What archiving needs of the store: its old mailouts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from mailout.base.select import Reads
 from mailout.outbox.delivery.port import Outbox
-from mailout.outbox.delivery.protocol import Ledger
-from mailout.outbox.delivery.states import COLUMN_OF, Column, State
 from mailout.outbox.queue.port import Queue
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveCounts:
-    """What an archive holds, counted in its files."""
-
-    states: Mapping[str, int]
-    events: int
-    size: int  # bytes
-
-    @property
-    def messages(self) -> int:
-        return sum(self.states.values())
-
-    def agrees_with(self, ledger: Ledger) -> bool:
-        counted = dict.fromkeys(Column, 0)
-        for state, n in self.states.items():
-            counted[COLUMN_OF[State(state)]] += n
-        return self.messages == ledger.recipients and all(
-            n == getattr(ledger, column.value) for column, n in counted.items()
-        )
 
 
 class Archives(Reads, Protocol):
@@ -58,39 +33,6 @@ class Archives(Reads, Protocol):
     def give_space_back(self) -> int:
         """To the machine, if it is worth it and disturbs nobody; how many bytes."""
         ...
-
-
-class ArchiveFolder(Protocol):
-    """Where archives lie."""
-
-    def alone(self) -> AbstractContextManager[None]:
-        """Nobody else archives into this folder meanwhile; UsageError: somebody does."""
-        ...
-
-    def clear_up(self, place_of: Callable[[str], str | None]) -> None:
-        """Whoever wrote what is still hidden was killed: it gets its name, or goes if it is not the truth.
-
-        `place_of`: where the store says that a mailout's archive lies.
-        """
-        ...
-
-    def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ArchiveCounts]:
-        """Messages with their events, hidden, on the disk for good and read back; where it will lie."""
-        ...
-
-    def discard(self, place: str) -> None:
-        """What was written for this place and is still hidden."""
-        ...
-
-    def put_in_place(self, place: str) -> None:
-        """Give it its name; nothing, if it has it already."""
-        ...
-
-    def tally(self, place: str) -> ArchiveCounts | None:
-        """What the archive holds; None: it is not here."""
-        ...
-
-    def event_ids(self, place: str) -> Iterator[Sequence[str]]: ...
 
 
 class ArchiveStore(Archives, Outbox, Queue, Protocol):

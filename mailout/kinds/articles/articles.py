@@ -19,7 +19,6 @@ from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
-from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.article import document_of
 from mailout.letters.content.from_settings import footer_of, from_email_of
 from mailout.letters.content.layout import render
@@ -45,6 +44,7 @@ class ArticleIntake:
         self._settings = settings
         self._store = store
         self._rehearses = rehearses  # what is sent is written to a folder and reaches nobody
+        self._bound = partial(segment_names.bound, store)
 
     def live_slices(self, article_key: str) -> list[Slice]:
         """Those that would be sent now, in the order of the body; there is one at least."""
@@ -77,20 +77,14 @@ class ArticleIntake:
             )
         return audience
 
-    def _bound(self, tree: Tree) -> Tree:
-        return segment_names.bound(self._store, tree)
-
-    def anybody(self, slices: Sequence[Slice], audience: AudienceFilter) -> bool:
-        """Whether somebody would get the article: known as soon as the first one is found."""
+    def id_if_anybody(self, order: ArticleOrder) -> str | None:
+        """The id it will have, once the first one is found who would get it; None: there is nobody."""
+        slices = self.live_slices(order.article_key)
         variants = Variants(slices)
-        verdicts: dict[str, bool] = {}
-        for members in self._members(audience):
-            for key in variants.keys(members).unique():
-                if key not in verdicts:
-                    verdicts[key] = variants.article(key) is not None
-                if verdicts[key]:
-                    return True
-        return False
+        for members in self._members(self.read_filter(order.audience_filter)):
+            if any(variants.article(key) is not None for key in variants.keys(members).unique()):
+                return self.id_of(order, slices)
+        return None
 
     def enqueue(self, order: ArticleOrder) -> Mailout | None:
         """Write it into the queue, or find it: a batch is one mailout, however often it is asked for. None:
@@ -112,7 +106,7 @@ class ArticleIntake:
             return None
         batch = ArticleBatch(
             article_key=order.article_key,
-            audience=audience.written,
+            audience_filter=audience.written,
             as_of=self._store.now(),
             slices=slices,
             contents={one.key: one.content_hash for one in census.variants},
@@ -128,8 +122,8 @@ class ArticleIntake:
         if mailout is None:
             return None
         batch = article_rows.article_batch(self._store, mailout.id)
-        if batch.article_key != order.article_key or dict(batch.audience) != dict(order.audience_filter):
-            raise BatchUsed.for_other(batch.article_key, batch.audience)
+        if (batch.article_key, batch.audience_filter) != (order.article_key, order.audience_filter):
+            raise BatchUsed.for_other(batch.article_key, batch.audience_filter)
         return mailout
 
     def id_of(self, order: ArticleOrder, slices: Sequence[Slice] | None = None) -> str:
@@ -146,7 +140,7 @@ class ArticleIntake:
         if freezing is None:
             return
         batch = article_rows.article_batch(self._store, mailout.id)
-        audience = read_filter(batch.audience, lambda attribute: True, self._bound)
+        audience = read_filter(batch.audience_filter, lambda attribute: True, self._bound)
         audience = replace(audience, list_key=mailout.list_key or GENERAL)
         variants = Variants(batch.slices)
         contents: dict[str, str | None] = dict(batch.contents)

@@ -53,13 +53,6 @@ class ArticleOrder:
             actor=actor or DEFAULT_ACTOR,
         )
 
-    def is_same_batch(self, other: ArticleOrder) -> bool:
-        """Whether both want the same article for the same people; who asks makes no difference."""
-        return (self.article_key, dict(self.audience_filter)) == (
-            other.article_key,
-            dict(other.audience_filter),
-        )
-
     def to_ref(self) -> str:
         """As a request keeps it. Whoever asks again for the same is the same request."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)

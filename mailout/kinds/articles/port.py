@@ -30,29 +30,16 @@ class ArticleBatch:
     """What one batch sends: the slices as they were when it was asked for."""
 
     article_key: str
-    audience: Mapping[str, str] = field(default_factory=dict)  # the filter, as it was written
+    audience_filter: Mapping[str, str] = field(default_factory=dict)  # as it was written
     as_of: float
     slices: Sequence[Slice]
     contents: Mapping[str, str] = field(default_factory=dict)  # of each variant that the census saw
     census: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def columns(cls) -> Mapping[str, Any]:
-        """What a store reads for it."""
-        json = dict.fromkeys(("audience_filter", "slices", "contents", "census"), dict)
-        return {"article_key": str, "as_of": float, **json}
-
-    @classmethod
     def of(cls, row: Mapping[str, Any]) -> ArticleBatch:
         """As a store has kept it."""
-        return cls(
-            article_key=row["article_key"],
-            audience=row["audience_filter"],
-            as_of=row["as_of"],
-            slices=[Slice.of(one) for one in row["slices"]],
-            contents=row["contents"],
-            census=row["census"],
-        )
+        return cls(**{**row, "slices": [Slice.of(one) for one in row["slices"]]})
 
 
 class Member(NamedTuple):

@@ -58,8 +58,8 @@ class SliceFile:
 
 
 class _BadRow(Exception):
-    def __init__(self, code: RowErrorCode, message: str) -> None:
-        self.code, self.message = code, message
+    def __init__(self, message: str, code: RowErrorCode = RowErrorCode.VALIDATION_ERROR) -> None:
+        self.message, self.code = message, code
 
 
 def read_slices(path: Path, *, encoding: str | None = None, sheet: str | None = None) -> SliceFile:
@@ -84,11 +84,11 @@ def read_slices(path: Path, *, encoding: str | None = None, sheet: str | None = 
         try:
             if beyond.strip(", "):
                 row[""] = beyond
-                raise _BadRow(RowErrorCode.PARSE_ERROR, "There are more values than columns.")
+                raise _BadRow("There are more values than columns.", RowErrorCode.PARSE_ERROR)
             one = _slice(row)
             before = found.get(one.place)
             if before is not None and one.publish_status is not PublishStatus.ARCHIVED:
-                raise _invalid(f"Row {before[0]} is in the same place: give one of them another sort_index.")
+                raise _BadRow(f"Row {before[0]} is in the same place: give one of them another sort_index.")
             found[one.place] = number, one
         except _BadRow as bad:
             errors.append(RowError(number, bad.code, bad.message, row))
@@ -140,7 +140,7 @@ def _slice(row: Mapping[str, str]) -> Slice:
         sort_index=_number(row, "sort_index", 0),
     )
     for problem in _problems(one):
-        raise _invalid(problem)
+        raise _BadRow(problem)
     return replace(one, id=slice_id(one.place))
 
 
@@ -169,13 +169,9 @@ def _is_link(written: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.netloc) and not re.search(r"[\s<>\\]", written)
 
 
-def _invalid(message: str) -> _BadRow:
-    return _BadRow(RowErrorCode.VALIDATION_ERROR, message)
-
-
 def _unreadable(name: str, written: str, expected: str) -> _BadRow:
     shown = written if len(written) <= 40 else f"{written[:39]}…"
-    return _BadRow(RowErrorCode.PARSE_ERROR, f"{name}: {shown!r} is not {expected}.")
+    return _BadRow(f"{name}: {shown!r} is not {expected}.", RowErrorCode.PARSE_ERROR)
 
 
 def _number(row: Mapping[str, str], name: str, default: int | None) -> int:
@@ -201,7 +197,7 @@ def _status(written: str) -> PublishStatus:
     try:
         return PublishStatus(written.lower())
     except ValueError:
-        raise _invalid(f"publish_status: {', '.join(PublishStatus)} are known, not {written!r}.") from None
+        raise _BadRow(f"publish_status: {', '.join(PublishStatus)} are known, not {written!r}.") from None
 
 
 def _time(row: Mapping[str, str], name: str) -> float | None:

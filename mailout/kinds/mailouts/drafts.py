@@ -14,13 +14,9 @@ from mailout.outbox.queue.mailout import Mailout
 class Draft:
     """A page or file as it would be sent now."""
 
-    ref: str
-    subject: str  # as written, with its variables
     list_key: str | None
     segment: str | None
     from_name: str | None
-    reply_to: str | None
-    is_test: bool
     content: Content | None  # None: it cannot be rendered; `stops` says why
     stops: Sequence[str]  # why it would not be sent
     findings: Sequence[str]  # what its author should look at

@@ -21,8 +21,6 @@ from mailout.kinds.mailouts.readiness import (
     AlreadySent,
     EmailsForTests,
     Readiness,
-    already_rehearsed,
-    already_sent,
     cancelled,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
@@ -185,7 +183,7 @@ class MailoutIntake:
         return reading.findings if reading.is_rendered else ()
 
     def _read(self, ref: str, again: bool = False) -> Reading:
-        return Reading(self.source_mailout(ref), self._rendered, again)
+        return self.reading(self.source_mailout(ref), again)
 
     def _rehearse(self, reading: Reading) -> Mailout:
         self._ready.check(reading)
@@ -197,14 +195,14 @@ class MailoutIntake:
         was begun is gone on with."""
         source = reading.source
         if source.already_sent:
-            raise already_sent(as_written(source.document.subject))
+            raise AlreadySent(as_written(source.document.subject))
         for run in count(1):
             id = ids.rehearsal_id(source.ref, reading.content.hash, run)
             known = mailout_or_none(self.store, id)
             if known is None or known.status in (Status.PENDING, Status.PROCESSING):
                 return id, known
             if known.status is Status.COMPLETED and not reading.again:
-                raise already_rehearsed(known)
+                raise AlreadyRehearsed(known.subject, known.completed_at)
         raise AssertionError("count() has no end")
 
     @contextmanager
@@ -230,14 +228,14 @@ class MailoutIntake:
         """A real mailout is one mailout, however often it is asked for; its content is the first one."""
         mailout = mailout_or_none(self.store, ids.mailout_id(reading.source.ref))
         if mailout is not None and mailout.status is Status.COMPLETED:
-            raise already_sent(mailout.subject, mailout.completed_at)
+            raise AlreadySent(mailout.subject, mailout.completed_at)
         if mailout is not None and mailout.status is Status.CANCELLED:
             if mailout.ledger.suppressed != mailout.ledger.recipients:
                 raise cancelled(mailout)
             return None  # nobody has got it: it may be sent after all
         if mailout is None or mailout.content_hash is None:
             if reading.source.already_sent:
-                raise already_sent(as_written(reading.source.document.subject))
+                raise AlreadySent(as_written(reading.source.document.subject))
             return None
         return self._with_content_of(mailout, reading) if self._settings.require_test else mailout
 
@@ -278,6 +276,7 @@ class MailoutIntake:
 
     def _enqueue(self, id: str, reading: Reading, *, is_test: bool) -> Mailout:
         source_mailout, content = reading.source, reading.content
+        delay = self._settings.send_delay  # time to take it back
         mailout = self.store.enqueue(
             NewMailout(
                 id=id,
@@ -292,7 +291,7 @@ class MailoutIntake:
                 slug=None if is_test or self.rehearses else slug_of(content.subject, id),
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
-                scheduled_at=None if is_test else self._time_to_take_it_back(),
+                scheduled_at=self.store.now() + delay if delay and not is_test else None,
                 retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
             )
         )
@@ -311,10 +310,6 @@ class MailoutIntake:
     def _show_findings(self, reading: Reading) -> None:
         if reading.source.kind is Kind.NOTION:
             self.pages.show_findings(reading.source.ref, reading.findings)
-
-    def _time_to_take_it_back(self) -> float | None:
-        delay = self._settings.send_delay
-        return self.store.now() + delay if delay else None
 
     def _id(self, source_mailout: SourceMailout, is_test: bool) -> str:
         if not is_test:
@@ -353,21 +348,17 @@ class MailoutIntake:
         source_mailout = replace(self.source_mailout(ref), list_key=list_key)
         return source_mailout, self._rendered(source_mailout)[1]
 
-    def reading(self, source_mailout: SourceMailout) -> Reading:
+    def reading(self, source_mailout: SourceMailout, again: bool = False) -> Reading:
         """Rendered when it is asked for, as it would be sent."""
-        return Reading(source_mailout, self._rendered, again=False)
+        return Reading(source_mailout, self._rendered, again)
 
-    def refusals(
-        self, source_mailout: SourceMailout, reading: Reading | None = None
-    ) -> Iterator[MailoutError]:
+    def refusals(self, reading: Reading) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
-        reading = reading or self.reading(source_mailout)
+        source, is_test = reading.source, reading.source.is_test
         checks: tuple[Callable[[], object], ...] = (
-            lambda: self._known(reading) if not (source_mailout.is_test or self.rehearses) else None,
-            lambda: self._ready.check_setup(
-                source_mailout.is_test, source_mailout.list_key, source_mailout.segment
-            ),
-            lambda: self._ready.check_variables(reading, source_mailout.is_test),
+            lambda: self._known(reading) if not (is_test or self.rehearses) else None,
+            lambda: self._ready.check_setup(is_test, source.list_key, source.segment),
+            lambda: self._ready.check_variables(reading, is_test),
         )
         for check in checks:
             try:

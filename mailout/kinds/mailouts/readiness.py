@@ -143,8 +143,11 @@ after that is asked again by the next look."""
 class AlreadySent(Abort):
     """It went out before; `at`: when its last message did, where the store knows."""
 
-    def __init__(self, subject: str, message: str, *, remedy: str, at: float | None = None) -> None:
-        super().__init__(AbortCode.MAILOUT_ALREADY_SENT, message, remedy=remedy)
+    said = "“{}” has been sent; a real mailout goes out once."
+    instead = "To send to those that failed: `mailout queue retry`. For a trial: `--test`."
+
+    def __init__(self, subject: str, at: float | None = None) -> None:
+        super().__init__(AbortCode.MAILOUT_ALREADY_SENT, self.said.format(subject), remedy=self.instead)
         self.subject = subject
         self.at = at
 
@@ -153,32 +156,17 @@ class AlreadySent(Abort):
         return asked_at is not None and self.at is not None and asked_at < self.at + SAME_ASK_SECONDS
 
 
-def already_sent(subject: str, at: float | None = None) -> AlreadySent:
-    return AlreadySent(
-        subject,
-        f"“{subject}” has been sent; a real mailout goes out once.",
-        remedy="To send to those that failed: `mailout queue retry`. For a trial: `--test`.",
-        at=at,
-    )
+class AlreadyRehearsed(AlreadySent):
+    """The same content was written to the folder before."""
+
+    said = "“{}” has been rehearsed and has not changed since."
+    instead = "To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses."
 
 
 def cancelled(mailout: Mailout) -> UsageError:
     return UsageError(
         f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
         remedy="To send it all the same, give the page or file another id.",
-    )
-
-
-class AlreadyRehearsed(AlreadySent):
-    """The same content was written to the folder before."""
-
-
-def already_rehearsed(mailout: Mailout) -> AlreadyRehearsed:
-    return AlreadyRehearsed(
-        mailout.subject,
-        f"“{mailout.subject}” has been rehearsed and has not changed since.",
-        remedy="To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses.",
-        at=mailout.completed_at,
     )
 
 

@@ -45,25 +45,23 @@ class Reading:
         self.source = source
         self.again = again  # rehearse it once more, although nothing has changed
         self._render = render
-        self._rendered: Rendered | None = None
 
-    def render(self) -> Rendered:
-        if self._rendered is None:
-            self._rendered = self._render(self.source)
-        return self._rendered
+    @cached_property
+    def rendered(self) -> Rendered:
+        return self._render(self.source)
 
     @property
     def is_rendered(self) -> bool:
-        return self._rendered is not None
+        return "rendered" in vars(self)
 
     @property
     def content(self) -> Content:
-        return self.render()[1]
+        return self.rendered[1]
 
     @cached_property
     def findings(self) -> tuple[Problem, ...]:
         """What its author should look at."""
-        return findings(*self.render())
+        return findings(*self.rendered)
 
     def is_test(self, test: bool | None) -> bool:
         return self.source.is_test if test is None else test

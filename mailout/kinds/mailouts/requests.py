@@ -188,16 +188,12 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
         return None
     except (StoreError, SourceUnavailable, SourceRefused):
         raise
-    except MailoutError as error:
-        log.warning("%s is not sent: %s", ref, error)
+    except Exception as error:
+        foreseen = isinstance(error, MailoutError)
+        log.warning("%s is not sent: %s", ref, error, exc_info=None if foreseen else error)
         if not isinstance(error, Abort):  # an abort has been written down
             _write_down(intake, ref, error)
             intake.pages.refuse(ref, error)
-        return None
-    except Exception as error:
-        log.exception("%s is not sent", ref)
-        _write_down(intake, ref, error)
-        intake.pages.refuse(ref, error)
         return None
     shown = intake.pages.update(mailout.id)
     if mailout.is_test and not shown:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 from mailout.base.clock import timestamp_of
 from mailout.kinds.notifications.port import ProducerRow
@@ -36,13 +37,20 @@ def retry_delay(attempts: int, retry_after: float | None = None) -> float:
     return min(max(scheduled, retry_after or 0.0), float(LOCK_SECONDS))
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """What a job takes from the settings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """Whose rows, and how they are treated."""
 
-    base_url: str
+    source: str
+    provider: str
+    zone: ZoneInfo
+    base_url: str  # of the producer's site
     locale: str
     template_version: str = "v1"
+    batch: int = 100
+    lost_after: float = 900.0  # seconds until a sender that was given up is no longer waited for
+    rehearsal: bool = False  # written to a folder: ids of its own
+    on_a_copy: bool = False  # every run begins with the producer's rows as they are
 
 
 FALLBACKS = {"courseTitle": "Course update", "courseString": "TBD", "sectionNumber": "TBD"}
@@ -61,7 +69,7 @@ class BrokenJob(ValueError):
 # ── building ──
 
 
-def build_job(row: ProducerRow, options: JobOptions) -> dict[str, Any]:
+def build_job(row: ProducerRow, options: WorkerOptions) -> dict[str, Any]:
     """The payload as the contract describes it. What the event noted goes before what tables say now."""
     event, subscription = row.event or {}, row.subscription or {}
     section, course = row.section or {}, row.course or {}
@@ -220,22 +228,18 @@ def _validator() -> Draft202012Validator:
     return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
-def problems_of(job: Mapping[str, Any]) -> Iterator[str]:
-    """Where a job departs from the contract, one line each. No value is repeated: it may be an address."""
+def require_valid(job: Mapping[str, Any]) -> None:
+    """BrokenJob says where it departs from the contract. No value is repeated: it may be an address."""
     if job.get("version") != VERSION:
-        yield f"version {job.get('version')!r} is not {VERSION}, the only one that this program knows"
-        return
+        raise BrokenJob(
+            f"version {job.get('version')!r} is not {VERSION}, the only one that this program knows"
+        )
+    problems = []
     for error in sorted(_validator().iter_errors(job), key=lambda error: list(map(str, error.path))):
         where = ".".join(map(str, error.path)) or "job"
-        if error.validator in ("required", "additionalProperties", "enum", "const"):
-            yield f"{where}: {error.message}"
-        else:
-            yield f"{where}: is not of {error.validator} {error.validator_value}"
-
-
-def require_valid(job: Mapping[str, Any]) -> None:
-    """BrokenJob says what is wrong with it."""
-    problems = list(problems_of(job))
+        is_named = error.validator in ("required", "additionalProperties", "enum", "const")
+        said = error.message if is_named else f"is not of {error.validator} {error.validator_value}"
+        problems.append(f"{where}: {said}")
     if problems:
         missing = all(one.startswith(f"{VARIABLES}: ") and "required" in one for one in problems)
         code = "template_variable_missing" if missing else "broken_payload"

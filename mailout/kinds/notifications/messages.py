@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from mailout.base import ids
 from mailout.base.addresses import normalise
 from mailout.base.errors import Abort
 from mailout.base.logs import NOTIFICATION_FIELDS
-from mailout.kinds.notifications.job import BrokenJob, JobOptions, build_job, require_valid
-from mailout.kinds.notifications.port import NewNotification, ProducerRow
+from mailout.kinds.notifications.job import BrokenJob, WorkerOptions, build_job, require_valid
+from mailout.kinds.notifications.port import ProducerRow
 from mailout.kinds.notifications.rules import Fail
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content
 from mailout.letters.content.notification_templates import MANAGE_URL, NotificationTemplates, TemplateProblem
 from mailout.outbox.delivery.protocol import TAGGED_WITH, TRIED_ONCE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """Whose rows, and how they are treated."""
-
-    source: str
-    provider: str
-    zone: ZoneInfo
-    job: JobOptions
-    batch: int = 100
-    lost_after: float = 900.0  # seconds until a sender that was given up is no longer waited for
-    rehearsal: bool = False  # written to a folder: ids of its own
-    on_a_copy: bool = False  # every run begins with the producer's rows as they are: none was requeued
+from mailout.outbox.delivery.single_mails import DEFAULT_COMPANY, SingleMail
 
 
 class NotificationMessages:
@@ -40,58 +25,52 @@ class NotificationMessages:
         self._templates = templates
         self._options = options
 
-    def key(self, row: ProducerRow) -> str:
+    def id(self, row: ProducerRow, requeues: int, content: Content | None) -> str:
+        """Of its message. `requeues`: each time a person has requeued a row, it gets another one. A rehearsal
+        has another one for each content."""
         named = row.notification
-        return ids.notification_key(
-            self._options.source,
-            str(named["dedupe_key"]),
-            str(named["subscription_id"]),
-            row.notification_id,
-            rehearsal=self._options.rehearsal,
+        rehearsed = (content.hash if content else "none") if self._options.rehearsal else None
+        return ids.notification_id(
+            self._options.source, str(named["dedupe_key"]), str(named["subscription_id"]), requeues, rehearsed
         )
 
     def make(self, row: ProducerRow) -> tuple[Mapping[str, Any], Content] | Fail:
         """The row's job, held against the schema, and its rendered mail."""
         try:
-            job = build_job(row, self._options.job)
+            job = build_job(row, self._options)
             require_valid(job)
-        except BrokenJob as error:
-            return Fail(error.code, str(error))
-        template = job["template"]
-        locales = list(dict.fromkeys([job["locale"], self._options.job.locale]))
-        try:
+            template = job["template"]
+            locales = list(dict.fromkeys([job["locale"], self._options.locale]))
             return job, self._templates.render(
                 template["id"], template["version"], locales, template["variables"]
             )
-        except TemplateProblem as problem:
-            return Fail(problem.code, str(problem))
+        except (BrokenJob, TemplateProblem) as error:
+            return Fail(error.code, str(error))
         except Abort as abort:
             return Fail("invalid_template", str(abort))
 
-    def message(self, key: str, requeues: int, job: Mapping[str, Any], content: Content) -> NewNotification:
-        """For the outbox. `requeues`: each time a person has requeued a row, it gets another message."""
-        rehearsed = content.hash if self._options.rehearsal else None
+    def message(self, id: str, requeues: int, job: Mapping[str, Any], content: Content) -> SingleMail:
+        """For the outbox."""
         values = {
             "notification_id": str(job["notificationId"]),
             MANAGE_URL: job["links"]["manageUrl"],
             UNSUBSCRIBE_URL: job["links"].get("unsubscribeUrl"),
             TRIED_ONCE: "yes",  # the producer's queue counts the attempts
             TAGGED_WITH: " ".join(NOTIFICATION_FIELDS),
+            "requeues": str(requeues) if requeues else None,
             "traceId": job.get("traceId"),
             "subscriptionId": str(job["subscriptionId"]),
             "openEventId": str(job["openEventId"]),
             "term": job["event"]["termId"],
             "campus": job["event"]["campusCode"],
         }
-        return NewNotification(
-            key=key,
-            id=ids.notification_id(
-                self._options.source, job["dedupeKey"], str(job["subscriptionId"]), requeues, rehearsed
-            ),
-            email=normalise(job["recipient"]["email"]),
-            content_hash=content.hash,
-            variables={name: value for name, value in values.items() if value is not None},
-            dedupe_key=job["dedupeKey"],
+        return SingleMail(
+            id=id,
+            company_id=DEFAULT_COMPANY,
+            email=str(normalise(job["recipient"]["email"])),
+            content=content,
+            values={name: value for name, value in values.items() if value is not None},
+            idempotency_key=job["dedupeKey"],
             request_id=job.get("traceId"),
             is_rehearsal=self._options.rehearsal,
         )

@@ -8,31 +8,35 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from mailout.base.clock import Clock
-from mailout.base.errors import SourceUnavailable
+from mailout.base.errors import NotFound, SourceUnavailable
 from mailout.base.retries import retried
-from mailout.kinds.notifications.job import LOCK_SECONDS
-from mailout.kinds.notifications.messages import NotificationMessages, WorkerOptions
-from mailout.kinds.notifications.port import (
-    KnownMessage,
-    KnownNotification,
-    NewNotification,
-    NotificationCounts,
-    Notifications,
-    Producer,
-    ProducerRow,
-    Reported,
-    RowResult,
+from mailout.base.select import among
+from mailout.kinds.notifications.job import LOCK_SECONDS, WorkerOptions
+from mailout.kinds.notifications.messages import NotificationMessages
+from mailout.kinds.notifications.port import NotificationCounts, Producer, ProducerRow, RowResult
+from mailout.kinds.notifications.rules import (
+    TAKEN_BACK,
+    Fail,
+    Skip,
+    Wait,
+    has_next_attempt,
+    nack,
+    result_of,
+    verdict,
+    was_taken_back,
 )
-from mailout.kinds.notifications.rules import Wait, looks_requeued, nack, result_of, verdict, was_tried
 from mailout.letters.content.model import Content
 from mailout.letters.content.notification_templates import NotificationTemplates
-from mailout.letters.content.port import Contents
 from mailout.outbox.delivery.options import Ended, RunReport
+from mailout.outbox.delivery.outbox_rows import MESSAGES
+from mailout.outbox.delivery.port import Message, Outbox
+from mailout.outbox.delivery.single_mails import SingleMail, SingleMails
 from mailout.outbox.delivery.states import WAITING, State
 
 log = logging.getLogger("mailout.notifications")
@@ -44,21 +48,31 @@ SEND_SECONDS = 30.0
 WRITE_TRIES = 30
 
 
-class NotificationStore(Notifications, Contents, Protocol):
+class NotificationStore(Outbox, SingleMails, Protocol):
     """What the worker reads and writes on our side."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A row that was picked: what it asks for, and the message that it has in our outbox."""
+
+    row: ProducerRow
+    made: tuple[Mapping[str, Any], Content] | Skip | Fail | Wait
+    id: str = ""  # of its message
+    requeues: int = 0
+    message: Message | None = None  # None: not in the outbox yet
+    replaced: list[Message] = field(default_factory=list)  # what it had before it was requeued
 
 
 @dataclass(slots=True)
 class _Round:
     """One batch of rows, on its way."""
 
-    rows: dict[str, ProducerRow]  # by key
-    known: Mapping[str, KnownNotification]
-    results: list[tuple[str, RowResult, KnownMessage | None]] = field(default_factory=list)
+    new: list[SingleMail] = field(default_factory=list)
+    again: list[_Asked] = field(default_factory=list)  # whose failed attempt is reported
+    waiting: list[_Asked] = field(default_factory=list)  # until their message has ended
+    results: list[RowResult] = field(default_factory=list)
     delays: dict[int, float] = field(default_factory=dict)
-    new: list[NewNotification] = field(default_factory=list)
-    contents: dict[str, Content] = field(default_factory=dict)
-    notes: list[Reported] = field(default_factory=list)
 
 
 class NotificationWorker:
@@ -80,13 +94,9 @@ class NotificationWorker:
         self._send = send
         self._clock = clock
         self._options = options
-        self._contents_put: set[str] = set()
+        self.on_a_copy = options.on_a_copy
         self.counts = NotificationCounts()
         self.stopped = False
-
-    @property
-    def on_a_copy(self) -> bool:
-        return self._options.on_a_copy
 
     def close(self) -> None:
         self._producer.close()
@@ -102,16 +112,16 @@ class NotificationWorker:
         picked = self._producer.lock(self._options.batch)
         if not picked:
             return 0
-        keys = {self._messages.key(row): row for row in picked}
-        known = self._store.recall_notifications(list(keys), requeue=not self._options.on_a_copy)
-        if any(one.message and one.message.state is State.SENT_ATTEMPT for one in known.values()):
+        asked = self._look_up(picked)
+        if any(one.message and one.message["state"] == State.SENT_ATTEMPT for one in asked):
             self._send(SEND_SECONDS)  # a sender that begins reads the journals of dead ones: they may know
-            known = self._store.recall_notifications(list(keys), requeue=False)
-        # Asked after our notes were read: a row that somebody else ended meanwhile is no longer ours.
+            asked = self._look_up(picked)
+        # Asked after all was read: a row that somebody else ended meanwhile is no longer ours.
         ours = self._producer.still_ours([row.notification_id for row in picked])
-        batch = _Round({key: row for key, row in keys.items() if row.notification_id in ours}, known)
-        for key, row in batch.rows.items():
-            self._decide(batch, key, row)
+        batch = _Round()
+        for one in asked:
+            if one.row.notification_id in ours:
+                self._decide(batch, one)
         self._put(batch)
         self._deliver(batch)
         self._report(batch)
@@ -119,98 +129,117 @@ class NotificationWorker:
 
     # ── what each row asks for ──
 
-    def _decide(self, batch: _Round, key: str, row: ProducerRow) -> None:
-        known = batch.known.get(key, KnownNotification())
-        if self._options.on_a_copy:
-            known = KnownNotification(known.requeues)  # its content decides whether it was rehearsed before
-        message = known.message
-        if message is not None and message.state not in WAITING:
-            if message.state is State.SENT_ATTEMPT:
-                batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
-                return
-            reported = known.told_epoch == message.epoch or was_tried(row, message)
-            if message.may_be_tried_again and reported:
-                if known.told_epoch != message.epoch:
-                    batch.notes.append(Reported(key, message.epoch, ended=False))
-            elif looks_requeued(row) and self._producer.was_reported(row, message.id):
-                known = self._requeued(key, message)
-                message = None
-            else:
-                self._ended(batch, key, row, message)
-                return
-        self._want(batch, key, row, known.requeues, message)
+    def _look_up(self, picked: Sequence[ProducerRow]) -> Sequence[_Asked]:
+        """A row that is pending although it was told its message's end was requeued: it asks for the next."""
+        now, zone = self._clock.now(), self._options.zone
+        asked = [_Asked(row, verdict(row, now=now, zone=zone) or self._messages.make(row)) for row in picked]
+        looked_for = asked
+        while looked_for:
+            for one in looked_for:
+                content = one.made[1] if isinstance(one.made, tuple) else None
+                one.id = self._messages.id(one.row, one.requeues, content)
+            found = self._read(looked_for)
+            met = [one for one in looked_for if one.id in found]
+            ended = self._producer.reported([one.row for one in met]) if met else set()
+            looked_for = []
+            for one in met:
+                message = found[one.id]
+                if (one.row.notification_id, one.id) in ended or was_taken_back(message):
+                    one.replaced.append(message)
+                    one.requeues += 1
+                    looked_for.append(one)
+                else:
+                    one.message = message
+        return asked
 
-    def _requeued(self, key: str, message: KnownMessage) -> KnownNotification:
-        """Its end was reported, and we died before we could note that."""
-        self._store.note_reported([Reported(key, message.epoch, ended=True)])
-        return self._store.recall_notifications([key], requeue=True)[key]
+    def _read(self, asked: Sequence[_Asked]) -> Mapping[str, Message]:
+        ids = list({one.id for one in asked})
+        return {message["id"]: message for message in among(self._store, MESSAGES, "id", ids)}
 
-    def _want(
-        self, batch: _Round, key: str, row: ProducerRow, requeues: int, message: KnownMessage | None
-    ) -> None:
-        why = verdict(row, now=self._clock.now(), zone=self._options.zone)
-        made = why or self._messages.make(row)
-        if isinstance(made, tuple):
-            job, content = made
-            batch.contents[content.hash] = content
-            batch.new.append(self._messages.message(key, requeues, job, content))
-            return
-        if message is not None and message.state in WAITING:
-            after = self._store.take_back_notifications({key: message.id}).get(message.id)
-            if after is not State.SUPPRESSED:  # somebody has begun it
-                batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
-                return
-        if isinstance(made, Wait):
-            batch.delays[row.notification_id] = min(made.seconds, float(LOCK_SECONDS))
+    def _decide(self, batch: _Round, one: _Asked) -> None:
+        message = one.message
+        is_begun = message is not None and message["state"] == State.SENT_ATTEMPT
+        if is_begun or not all(self._retire(old) for old in one.replaced):
+            batch.delays[one.row.notification_id] = IN_FLIGHT_PAUSE
+        elif message is None or message["state"] in WAITING or has_next_attempt(one.row, message):
+            self._want(batch, one)
         else:
-            batch.results.append((key, nack(row, made), message))
+            self._ended(batch, one, message)
+
+    def _retire(self, old: Message) -> bool:
+        """It is not sent any more: what is in doubt counts as not sent. False: somebody is sending it."""
+        try:
+            if old["state"] == State.UNKNOWN:
+                self._store.settle(None, State.FAILED, wait=0.0, ids=[old["id"]])
+            elif old["state"] in WAITING:
+                return self._store.cancel_single_mails([old["id"]], TAKEN_BACK) == 1
+        except NotFound:
+            return False
+        return old["state"] != State.SENT_ATTEMPT
+
+    def _want(self, batch: _Round, one: _Asked) -> None:
+        made, message = one.made, one.message
+        if isinstance(made, tuple):
+            if message is None:
+                batch.new.append(self._messages.message(one.id, one.requeues, *made))
+            if message is not None and message["state"] == State.FAILED:
+                batch.again.append(one)
+            else:
+                batch.waiting.append(one)
+            return
+        if message is not None and message["state"] in WAITING and not self._retire(message):
+            batch.delays[one.row.notification_id] = IN_FLIGHT_PAUSE  # somebody has begun it
+        elif isinstance(made, Wait):
+            batch.delays[one.row.notification_id] = min(made.seconds, float(LOCK_SECONDS))
+        else:
+            batch.results.append(nack(one.row, made))
 
     # ── sending ──
 
     def _put(self, batch: _Round) -> None:
-        if batch.notes:
-            self._store.note_reported(batch.notes)
-        for hash, content in batch.contents.items():
-            if hash not in self._contents_put:
-                self._store.put_content(content)
-                self._contents_put.add(hash)
         if batch.new:
-            self._store.put_notifications(batch.new)
+            self._store.accept_single_mails(batch.new)
+        if batch.again:
+            try:
+                self._store.retry_failed(None, ids=[one.id for one in batch.again])
+                batch.waiting += batch.again
+            except NotFound:  # another worker had the same message tried again: the rows are picked once more
+                batch.delays |= {one.row.notification_id: IN_FLIGHT_PAUSE for one in batch.again}
 
     def _deliver(self, batch: _Round) -> None:
         """Until each message of ours has ended, or something keeps them from being sent."""
-        waiting = {one.key for one in batch.new}
+        waiting = batch.waiting
         until = self._clock.monotonic() + LOCK_SECONDS / 2
         while waiting:
             report = self._send(SEND_SECONDS)
-            known = self._store.recall_notifications(sorted(waiting), requeue=False)
-            waiting = {
-                key
-                for key in waiting
-                if (message := known[key].message) is None
-                or not self._ended(batch, key, batch.rows[key], message)
-            }
+            found = self._read(waiting)
+            waiting = [
+                one
+                for one in waiting
+                if (message := found.get(one.id)) is None or not self._ended(batch, one, message)
+            ]
             if not waiting:
                 return
             held_up = report.ended not in (Ended.DONE, Ended.DEADLINE)
             if held_up or self._clock.monotonic() > until:
                 self._leave_for_later(batch, waiting, report)
                 return
-            self._producer.still_ours([batch.rows[key].notification_id for key in waiting])
+            self._producer.still_ours([one.row.notification_id for one in waiting])
             self._clock.sleep(0.2)
 
-    def _ended(self, batch: _Round, key: str, row: ProducerRow, message: KnownMessage) -> bool:
+    def _ended(self, batch: _Round, one: _Asked, message: Message) -> bool:
         """Whether this batch need not wait for it any more."""
-        if message.given_up_for is not None and 0 <= message.given_up_for < self._options.lost_after:
+        given_up_at = message["unknown_at"] if message["error_code"] is None else None
+        if given_up_at is not None and 0 <= self._store.now() - given_up_at < self._options.lost_after:
             # A sender that only stood still knows what it sent, and what it never called.
-            batch.delays[row.notification_id] = IN_FLIGHT_PAUSE
+            batch.delays[one.row.notification_id] = IN_FLIGHT_PAUSE
             return True
-        result = result_of(row, message, self._options.provider)
+        result = result_of(one.row, message, self._options.provider)
         if result is not None:
-            batch.results.append((key, result, message))
+            batch.results.append(result)
         return result is not None
 
-    def _leave_for_later(self, batch: _Round, waiting: set[str], report: RunReport) -> None:
+    def _leave_for_later(self, batch: _Round, waiting: Sequence[_Asked], report: RunReport) -> None:
         if report.ended is Ended.STOPPED:
             self.stopped = True
         else:
@@ -221,24 +250,16 @@ class NotificationWorker:
             log.warning("%s", said)
             self.counts.problems.append(said)
         pause = 0.0 if self.stopped else HELD_UP_PAUSE
-        batch.delays.update({batch.rows[key].notification_id: pause for key in waiting})
+        batch.delays.update({one.row.notification_id: pause for one in waiting})
 
     # ── reporting ──
 
     def _report(self, batch: _Round) -> None:
-        results = [result for _, result, _ in batch.results]
-        written = self._write(results) if results else set()
+        written = self._write(batch.results) if batch.results else set()
         if batch.delays:
             self._producer.release(batch.delays)
             self.counts.waiting += len(batch.delays)
-        reported = [
-            Reported(key, message.epoch, ended=result.status != "pending")
-            for key, result, message in batch.results
-            if message is not None and result.row.notification_id in written
-        ]
-        if reported:
-            self._store.note_reported(reported)
-        self._count([result for result in results if result.row.notification_id in written])
+        self._count([result for result in batch.results if result.row.notification_id in written])
 
     def _write(self, results: Sequence[RowResult]) -> set[int]:
         """Rows stay locked meanwhile; should it take longer, whoever picks them next reports it."""
@@ -253,23 +274,18 @@ class NotificationWorker:
         return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
     def _count(self, results: Sequence[RowResult]) -> None:
+        ended = Counter(result.status for result in results)
+        self.counts.sent += ended["sent"]
+        self.counts.skipped += ended["skipped"]
+        self.counts.failed += ended["failed"]
+        self.counts.retried += ended["pending"]
         for result in results:
-            match result.status:
-                case "sent":
-                    self.counts.sent += 1
-                case "skipped":
-                    self.counts.skipped += 1
-                case "failed":
-                    self.counts.failed += 1
-                    log.warning(
-                        "notification %d failed: %s %s",
-                        result.row.notification_id,
-                        result.error["code"],
-                        result.error["message"],
-                        extra=_named_in_logs(result.row),
-                    )
-                case _:
-                    self.counts.retried += 1
+            if result.status == "failed":
+                log.warning(
+                    "notification %d failed: %s %s",
+                    *(result.row.notification_id, result.error["code"], result.error["message"]),
+                    extra=_named_in_logs(result.row),
+                )
 
 
 def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:

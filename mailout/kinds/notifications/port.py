@@ -1,113 +1,13 @@
-"""What the notification worker needs: the producer's queue, our notes about it, and a way to send."""
+"""What the notification worker needs of a producer's queue, and what a run tells of its work."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mailout.outbox.delivery.error_codes import QUOTA_ERROR, TRANSIENT_ERROR
-from mailout.outbox.delivery.states import State
-
-# ── our outbox ──
-
-
-@dataclass(frozen=True, slots=True)
-class KnownMessage:
-    """A notification's message as our outbox has it."""
-
-    id: str
-    state: State
-    epoch: int
-    provider_message_id: str | None = None
-    code: str | None = None
-    category: str | None = None
-    message: str | None = None
-    retry_after: float | None = None  # seconds that the provider asked for when the attempt failed
-    given_up_for: float | None = None  # seconds since its sender was given up, which may still come back
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> KnownMessage | None:
-        """From the outbox's columns; None: the row has no message."""
-        if row["id"] is None:
-            return None
-        return cls(
-            row["id"],
-            State(row["state"]),
-            row["epoch"],
-            row["ses_message_id"],
-            row["error_code"],
-            row["error_category"],
-            row["error_message"],
-            row["retry_after"],
-            row["given_up_for"],
-        )
-
-    @property
-    def may_be_tried_again(self) -> bool:
-        return self.state is State.FAILED and self.category in (TRANSIENT_ERROR, QUOTA_ERROR)
-
-
-@dataclass(frozen=True, slots=True)
-class KnownNotification:
-    """What we noted about one row of the producer: how often it was requeued, and what was reported to it."""
-
-    requeues: int = 0
-    told_epoch: int = -1  # the last attempt whose result the producer's row holds
-    message: KnownMessage | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewNotification:
-    """A message for the outbox, and the producer's row that it belongs to."""
-
-    key: str
-    id: str
-    email: str
-    content_hash: str
-    variables: Mapping[str, str]
-    dedupe_key: str
-    request_id: str | None
-    is_rehearsal: bool = False  # goes to a folder, and never to people
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """The producer's row holds the result of this attempt; `ended`: it will not be picked by itself again."""
-
-    key: str
-    epoch: int
-    ended: bool
-
-
-class Notifications(Protocol):
-    """Our notes about a producer's rows, beside the outbox."""
-
-    def recall_notifications(self, keys: Sequence[str], *, requeue: bool) -> Mapping[str, KnownNotification]:
-        """What is known of rows that are pending at the producer.
-
-        `requeue`: one that had ended is pending again because somebody requeued it; it gets a new number, and
-        no message yet. Its old message is not sent any more, whatever its sender still says.
-        """
-        ...
-
-    def put_notifications(self, new: Sequence[NewNotification]) -> None:
-        """Into the outbox, each once; one whose last attempt failed and was reported waits again."""
-        ...
-
-    def take_back_notifications(self, messages: Mapping[str, str]) -> Mapping[str, State]:
-        """By key: those that nobody has begun become SUPPRESSED, and their rows may have another message.
-
-        The state of each message afterwards.
-        """
-        ...
-
-    def note_reported(self, reported: Sequence[Reported]) -> None:
-        """After the producer's commit: a crash in between is then never taken for a requeue."""
-        ...
-
-
-# ── the producer ──
+from mailout.insight.reporting.phrases import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +44,10 @@ class Producer(Protocol):
         """Pending rows that nobody holds; they are ours for the lock's time."""
         ...
 
+    def reported(self, rows: Sequence[ProducerRow]) -> set[tuple[int, str]]:
+        """(row, message) for each message whose end its row was told: pending again, the row was requeued."""
+        ...
+
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         """Of these, the rows that we still hold; their lock begins again."""
         ...
@@ -154,10 +58,6 @@ class Producer(Protocol):
 
     def release(self, delays: Mapping[int, float]) -> None:
         """Not now, and no attempt spent: rows that may be picked again in so many seconds."""
-        ...
-
-    def was_reported(self, row: ProducerRow, message_id: str) -> bool:
-        """Whether the row already says how this message ended."""
         ...
 
     def close(self) -> None: ...
@@ -173,6 +73,21 @@ class QueuedNotification:
     last_attempt_at: str | None  # as it is written there
     error: str | None  # what was reported to the row, as JSON
     contact: str | None  # None: its subscription is gone
+
+    @property
+    def said(self) -> str:
+        """What was reported: its message if there is one, else as it is written."""
+        try:
+            told = json.loads(self.error or "{}")
+        except ValueError:
+            told = self.error
+        words = told.get("message") or told.get("code") or "" if isinstance(told, Mapping) else told
+        return str(words)[:300]
+
+    @property
+    def can_be_requeued(self) -> bool:
+        """A pending one is picked by itself."""
+        return self.status in ("sent", "skipped", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,3 +108,9 @@ class NotificationCounts:
     retried: int = 0
     waiting: int = 0
     problems: list[str] = field(default_factory=list)
+
+    def said(self, where: str = "") -> str:
+        """`2 notifications sent, 1 skipped, 0 failed, 1 for later.`"""
+        sent = f"{count(self.sent, 'notification')} sent{where}, {self.skipped} skipped, {self.failed} failed"
+        more = [(self.retried, "to be tried again"), (self.waiting, "for later")]
+        return ", ".join([sent, *(f"{n} {what}" for n, what in more if n)]) + "."

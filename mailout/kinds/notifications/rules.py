@@ -12,7 +12,9 @@ from zoneinfo import ZoneInfo
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import timestamp_of
 from mailout.kinds.notifications.job import MAX_ATTEMPTS, BrokenJob, preferences_of, retry_delay
-from mailout.kinds.notifications.port import KnownMessage, ProducerRow, RowResult
+from mailout.kinds.notifications.port import ProducerRow, RowResult
+from mailout.outbox.delivery.error_codes import QUOTA_ERROR, TRANSIENT_ERROR
+from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
 
 
@@ -101,36 +103,49 @@ def minutes_until(start: int, end: int, at: datetime) -> int:
 
 # ── From a message's end in our outbox to what is reported to the producer's row ──
 
+TAKEN_BACK = "taken back: its row in the producer's queue asks for another mail, or for none now"
+"""Why a message was not sent that its row may have another one for."""
 NOT_TO_THIS_ADDRESS = ("INVALID_EMAIL", "RECIPIENT_NOT_FOUND")
 
 
-def result_of(row: ProducerRow, message: KnownMessage, provider: str) -> RowResult | None:
+def may_be_tried_again(message: Message) -> bool:
+    return message["state"] == State.FAILED and message["error_category"] in (TRANSIENT_ERROR, QUOTA_ERROR)
+
+
+def was_taken_back(message: Message) -> bool:
+    return message["state"] == State.SUPPRESSED and message["error_message"] == TAKEN_BACK
+
+
+def result_of(row: ProducerRow, message: Message, provider: str) -> RowResult | None:
     """None: it has not ended yet."""
-    whose = {"provider": provider, "outboxId": message.id, "epoch": message.epoch}
-    if message.state is State.SENT:
-        sent = {"provider": provider, "providerMessageId": message.provider_message_id, "status": "sent"}
+    whose = {"provider": provider, "outboxId": message["id"], "epoch": message["epoch"]}
+    state, code, said = message["state"], message["error_code"], message["error_message"]
+    if state == State.SENT:
+        sent = {"provider": provider, "providerMessageId": message["ses_message_id"], "status": "sent"}
         return RowResult(row=row, status="sent", error={**sent, **whose}, event="notify_sent")
-    if message.may_be_tried_again:
+    if may_be_tried_again(message):
         return _tried(row, message, whose)
-    if message.state is State.SUPPRESSED:
+    if state == State.SUPPRESSED:
         return nack(row, Skip("suppressed", "The address has bounced, complained or unsubscribed."), whose)
-    if message.state is State.UNKNOWN:
-        why = message.message or "no answer"
-        return nack(row, Fail("outcome_unknown", f"It may have been sent: {why}."), whose)
-    if message.state in (State.FAILED, State.VALIDATION_FAILED):
-        said = message.message or message.code or "refused"
-        if message.code in NOT_TO_THIS_ADDRESS:
+    if state == State.UNKNOWN:
+        return nack(row, Fail("outcome_unknown", f"It may have been sent: {said or 'no answer'}."), whose)
+    if state in (State.FAILED, State.VALIDATION_FAILED):
+        said = said or code or "refused"
+        if code in NOT_TO_THIS_ADDRESS:
             return nack(row, Skip("invalid_recipient", said), whose)
-        return nack(row, Fail(message.code or "failed", said), whose)
+        return nack(row, Fail(code or "failed", said), whose)
     return None
 
 
-def _tried(row: ProducerRow, message: KnownMessage, whose: dict[str, Any]) -> RowResult:
+def _tried(row: ProducerRow, message: Message, whose: dict[str, Any]) -> RowResult:
     attempts = row.attempts + 1
-    error = {"code": message.code, "message": message.message, "status": "retryable", **whose}
+    said = {"code": message["error_code"], "message": message["error_message"]}
+    error = {**said, "status": "retryable", **whose}
     if attempts >= MAX_ATTEMPTS:
         return RowResult(row=row, status="failed", error=error, event="notify_failed")
-    delay = round(retry_delay(attempts, message.retry_after), 3)
+    failed_at, next_at = message["failed_at"], message["next_attempt_at"]
+    asked_for = next_at - failed_at if next_at and failed_at else None  # by the provider
+    delay = round(retry_delay(attempts, asked_for), 3)
     return RowResult(row=row, status="pending", error={**error, "retryAfterSeconds": delay}, pick_in=delay)
 
 
@@ -145,16 +160,21 @@ def nack(row: ProducerRow, why: Skip | Fail, more: dict[str, Any] | None = None)
     )
 
 
-def was_tried(row: ProducerRow, message: KnownMessage) -> bool:
-    """Whether the row itself holds this attempt's result: we died before we could note it."""
-    try:
-        error = json.loads(row.notification.get("error") or "{}")
-    except ValueError:
+def has_next_attempt(row: ProducerRow, message: Message) -> bool:
+    """Its last one failed for now, and the row holds that, or held it until an operator emptied the row."""
+    if not may_be_tried_again(message):
         return False
-    found = error if isinstance(error, dict) else {}
-    return (found.get("outboxId"), found.get("epoch")) == (message.id, message.epoch)
+    error = read_json(row.notification.get("error"))
+    if error:
+        return (error.get("outboxId"), error.get("epoch")) == (message["id"], message["epoch"])
+    told_at = timestamp_of(str(row.notification.get("last_attempt_at")))
+    return told_at is not None and told_at >= (message["failed_at"] or 0.0)
 
 
-def looks_requeued(row: ProducerRow) -> bool:
-    """As an operator leaves it; a row that was never tried looks the same."""
-    return row.attempts == 0 and not row.notification.get("error")
+def read_json(text: str | None) -> Mapping[str, Any]:
+    """What is written in a row, which may be somebody else's; {} for what is no object."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

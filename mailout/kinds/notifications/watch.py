@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreUnavailable
@@ -25,38 +26,26 @@ def dispatch(
 ) -> NotificationCounts:
     """Until the time is up or somebody asks to stop. A wrong setting ends it; an outage is logged once."""
     total, reported = NotificationCounts(), ""
-    worker: NotificationWorker | None = None
-    until = opened_at = clock.monotonic()
-    until += seconds
+    until = clock.monotonic() + seconds
     while not stop.is_set() and clock.monotonic() < until:
         try:
-            if worker is None:
-                worker, opened_at = open_worker(), clock.monotonic()
+            with closing(open_worker()) as worker:
                 worker.counts = total  # one count, however many workers it takes
-            picked = worker.round()
-            reported = ""
+                opened_at = clock.monotonic()
+                while not stop.is_set() and clock.monotonic() < until:
+                    picked = worker.round()
+                    reported = ""
+                    if worker.stopped:  # asked through the store: whoever runs us must not begin again
+                        stop.set()
+                    elif not picked:
+                        pause(clock, stop, PRODUCER_IDLE_SECONDS)
+                        if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
+                            break
         except HomeUnwritable:
             raise
         except (SourceUnavailable, StoreUnavailable) as error:
             if str(error) != reported:
                 log.warning("%s", error)
             reported = str(error)
-            _close(worker)
-            worker = None
             pause(clock, stop, AWAY_SECONDS)
-            continue
-        if worker.stopped:  # asked through the store: whoever runs us must not begin again
-            stop.set()
-            break
-        if not picked:
-            pause(clock, stop, PRODUCER_IDLE_SECONDS)
-            if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
-                _close(worker)
-                worker = None
-    _close(worker)
     return total
-
-
-def _close(worker: NotificationWorker | None) -> None:
-    if worker is not None:
-        worker.close()

@@ -38,23 +38,12 @@ class Audience:
 
 
 def check(rows: pl.DataFrame) -> pl.DataFrame:
-    """The same rows, trimmed, with `email_norm` and `status`, or with the `reason` why a row is dropped."""
-    if "status" not in rows.columns:
-        rows = rows.with_columns(status=pl.lit(None, pl.String))
+    """The same rows, trimmed, with `email_norm`, or with the `reason` why a row is dropped."""
     rows = rows.with_columns(
-        pl.col("email").fill_null("").str.strip_chars(TRIM),
-        pl.col("status").cast(pl.String).str.strip_chars(TRIM).str.to_lowercase().replace("", None),
+        pl.col("email").fill_null("").str.strip_chars(TRIM), pl.col("status").cast(STATUS)
     )
     email_norm, reason = _normalise(rows["email"])
-    return rows.with_columns(
-        pl.col("status").fill_null(STATUSES[0]).cast(STATUS, strict=False),
-        email_norm=email_norm,
-        reason=reason,
-    ).with_columns(
-        reason=pl.when(pl.col("reason").is_null() & pl.col("status").is_null())
-        .then(pl.lit(Dropped.BAD_STATUS.value, REASON))
-        .otherwise("reason")
-    )
+    return rows.with_columns(email_norm=email_norm, reason=reason)
 
 
 def merge(batches: Iterable[pl.DataFrame]) -> Audience:

@@ -19,7 +19,6 @@ IN_WORDS: Mapping[Dropped, str] = {
     Dropped.BAD_DOMAIN: "invalid domain",
     Dropped.TOO_LONG: "too long for an address",
     Dropped.DUPLICATE: "duplicate (merged into one)",
-    Dropped.BAD_STATUS: "unrecognised status value",
     Dropped.BAD_ROW: "more fields than the file has columns",
     Dropped.UNCONFIRMED: "never confirmed, never subscribed, or not answered for",
 }

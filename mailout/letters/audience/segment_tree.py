@@ -1,6 +1,8 @@
 """The tree of a segment: plain lists and texts, so that it can be kept and sent as JSON.
 
-Three readers give it its meaning: `segment_meaning.matches` in plain Python, and the SQL of each store.
+The SQL of each store gives it its meaning; both are tested against one in plain Python. A comparison that
+cannot be made (a blank value; a number asked of a text) is neither true nor false: it matches nobody, also
+below `not`. Only `not has` finds blanks.
 Names in it were written by people: no store may use one as an identifier.
 
     ["and", tree, ...]  ["or", tree, ...]  ["not", tree]
@@ -13,16 +15,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from mailout.base.errors import MailoutError, UsageError
-from mailout.letters.audience.segment_meaning import fold
 
 Tree = list[Any]
 LONGEST_FILTER = 10_000
 """Characters."""
+JOINED, EMAIL = "joined", "email"
+"""Fields that are not attributes: the day on which somebody became a subscriber (UTC), and the address."""
+WHITE_SPACE = " \t\n\r\f\v"
+_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_DAY = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?:[T ].*)?", re.DOTALL)
 
 
 class SegmentError(UsageError):
@@ -100,3 +107,22 @@ def nesting(tree: Tree) -> int:
         if part[0] in ("and", "or", "not"):
             open_parts += [(inner, depth + 1) for inner in part[1:]]
     return deepest
+
+
+# ── Values: how each kind is read ──
+
+
+def fold(text: str) -> str:
+    """Without case, as Postgres has it: a letter for a letter, and one sigma."""
+    return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
+
+
+def number_of(text: str) -> float | None:
+    """None: it is none, or has so many digits that it is a name made of digits."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def day_of(text: str) -> str | None:
+    """The day of an ISO date, with a time or without."""
+    found = _DAY.fullmatch(text)
+    return found.group(1) if found else None

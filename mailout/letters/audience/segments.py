@@ -1,6 +1,6 @@
 """The language of segments: from `city = "Porto" and not got "spring-letter"` to one tree.
 
-`segment_tree` describes the tree, `segment_meaning` says what it means.
+`segment_tree` describes the tree and says what it means.
 """
 
 from __future__ import annotations
@@ -10,13 +10,24 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
-from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
+from lark import Lark, Token, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
+from lark.visitors import Transformer_NonRecursive
 
-from mailout.letters.audience.segment_meaning import JOINED, WHITE_SPACE, day_of, fold, number_of
-from mailout.letters.audience.segment_tree import LONGEST_FILTER, SegmentError, Tree, leaves, nesting
+from mailout.letters.audience.segment_tree import (
+    JOINED,
+    LONGEST_FILTER,
+    WHITE_SPACE,
+    SegmentError,
+    Tree,
+    day_of,
+    fold,
+    leaves,
+    nesting,
+    number_of,
+)
 
 MOST_CONDITIONS = 200
 DEEPEST_NESTING = 20
@@ -24,14 +35,16 @@ DEEPEST_NESTING = 20
 
 GRAMMAR = r"""
 start: either
-?either: both (_OR both)*
-?both: negated (_AND negated)*
-?negated: _NOT negated -> negation
-    | condition
+?either: both
+    | both (_OR both)+ -> or
+?both: negated
+    | negated (_AND negated)+ -> and
+?negated: condition
+    | _NOT negated -> not
 ?condition: "(" either ")"
     | _HAS text -> has
-    | _IN _LIST text -> on_list
-    | _IN _PLACE text -> in_place
+    | _IN _LIST text -> list
+    | _IN _PLACE text -> place
     | _GOT text -> got
     | _CLICKED text -> clicked
     | _NEVER _MAILED -> never_mailed
@@ -84,7 +97,7 @@ def read_segment(written: str) -> Filter:
     if any(unicodedata.category(one) in ("Cc", "Cs") and one not in WHITE_SPACE for one in text):
         raise SegmentError("The filter holds an invisible control character.", remedy="Write it anew.")
     try:
-        tree = cast(Tree, _parser().parse(text))
+        tree = _ToTree().transform(_parser().parse(text))
     except UnexpectedInput as error:
         raise _not_understood(text, error) from None
     except VisitError as error:
@@ -104,39 +117,21 @@ def read_segment(written: str) -> Filter:
 
 @cache
 def _parser() -> Lark:
-    return Lark(GRAMMAR, parser="lalr", transformer=_ToTree())
+    return Lark(GRAMMAR, parser="lalr")
 
 
 @v_args(inline=True)
-class _ToTree(Transformer[Token, Tree]):
-    """Of what the grammar finds, the tree."""
+class _ToTree(Transformer_NonRecursive[Token, Tree]):
+    """Of what the grammar finds, the tree: most parts have the same name in both."""
+
+    def __default__(self, data: Token, children: list[Any], meta: object) -> Tree:
+        return [str(data), *(_text(one) if isinstance(one, Token) else one for one in children)]
 
     def start(self, tree: Tree) -> Tree:
         return tree
 
-    def either(self, *parts: Tree) -> Tree:
-        return ["or", *parts]
-
-    def both(self, *parts: Tree) -> Tree:
-        return ["and", *parts]
-
-    def negation(self, part: Tree) -> Tree:
-        return ["not", part]
-
-    def has(self, field: Token) -> Tree:
-        return ["has", _text(field)]
-
-    def on_list(self, key: Token) -> Tree:
-        return ["list", _text(key)]
-
-    def in_place(self, ocd_id: Token) -> Tree:
+    def place(self, ocd_id: Token) -> Tree:
         return ["place", _text(ocd_id).lower(), ""]
-
-    def got(self, id: Token) -> Tree:
-        return ["got", _text(id)]
-
-    def clicked(self, id: Token) -> Tree:
-        return ["clicked", _text(id)]
 
     def never_mailed(self) -> Tree:
         return ["not", ["mailed"]]

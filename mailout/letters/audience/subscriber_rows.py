@@ -72,18 +72,10 @@ def consents(store: Reads, email_norm: str) -> Sequence[Consent]:
 
 
 def subscribers(
-    store: Reads,
-    *,
-    after: str = "",
-    limit: int = 1000,
-    status: str | None = None,
-    search: str | None = None,
-    attribute: str | None = None,
-    value: str | None = None,
+    store: Reads, *, after: str = "", limit: int = 1000, **wanted: str | None
 ) -> Sequence[Subscriber]:
-    """By `email_norm`, one page: ask again after the last one's."""
-    wanted = Wanted(status, search, attribute, value)
-    return list(matching(store, wanted, after=after, limit=limit))
+    """By `email_norm`, one page of those that are `Wanted`: ask again after the last one's."""
+    return list(matching(store, Wanted(**wanted), after=after, limit=limit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,21 +72,12 @@ def open_tables(
 
 
 def _each(said: Iterator[Any]) -> Iterator[FileTable]:
-    """A line with a table's head, then its rows in lines of their own, then the next head."""
-    heads = [next(said)]
-    while heads:
-        head = heads.pop()
-        rows = _rows(said, heads)
+    """Lines with a table's number: its head, then its rows. What nobody wanted of it is passed over."""
+    for _, lines in groupby(said, key=itemgetter(0)):
+        parts = map(itemgetter(1), lines)
+        head = next(parts)
+        rows = ((line, cells) for part in parts for line, cells in part)
         yield FileTable(**head | {"readings": [tuple(one) for one in head["readings"]]}, rows=rows)
-        deque(rows, maxlen=0)  # what nobody wanted of it
-
-
-def _rows(said: Iterator[Any], heads: list[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
-    for line in said:
-        if isinstance(line, dict):
-            heads.append(line)
-            return
-        yield from ((number, cells) for number, cells in line)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -171,13 +162,15 @@ def main() -> int:
     try:
         with io.open(fd, "rb") as file:  # noqa: UP020
             tables = read_tables(file.read(), name, frozenset(headers), encoding=encoding, sheet=sheet)
-        for table in tables:
+        for number, table in enumerate(tables):
             rows = _counted(name, table)
             next(rows)  # the header itself
-            _write(out, {of: getattr(table, of) for of in HEAD})
+            _write(out, [number, {of: getattr(table, of) for of in HEAD}])
             while part := list(islice(rows, ROWS_A_LINE)):
-                _write(out, part)
+                _write(out, [number, part])
         out.flush()
+    except MemoryError:
+        return 1
     except Exception as error:  # noqa: BLE001 (whatever a file makes the libraries raise is about the file)
         out.seek(0)
         out.truncate()

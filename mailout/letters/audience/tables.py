@@ -16,7 +16,6 @@ from typing import Any
 from mailout.base.addresses import TRIM
 from mailout.base.errors import UsageError
 from mailout.letters.audience.encodings import Decoded, decode
-from mailout.letters.audience.workbook_size import check_size
 
 MOST_COLUMNS = 2_000
 SEPARATORS = ",;\t|"
@@ -32,6 +31,8 @@ WORKBOOKS = frozenset({"xl/workbook.xml", "content.xml"})
 """Parts of which one is in every .xlsx and .ods."""
 MOST_FILES = 50
 """Of an archive."""
+MAX_UNPACKED_BYTES = 1_000_000_000
+"""By what the file says of itself. One that says less than it is meets the limits of the process."""
 READ = (".csv", ".tsv", ".txt", ".xlsx", ".xls", ".ods")
 HTML_STARTS = (b"<html", b"<!doctype html", b"<table", b"<?xml", b"<meta")
 
@@ -64,7 +65,7 @@ def read_tables(
     def is_header(cell: str) -> bool:
         return key(cell) in headers
 
-    parts = check_size(name, data) if data.startswith(ZIP) else frozenset()
+    parts = _parts(name, data) if data.startswith(ZIP) else frozenset()
     if data.startswith(OLD_WORKBOOK) or parts & WORKBOOKS:
         return _workbook(name, data, sheet, is_header)
     if parts:
@@ -87,6 +88,16 @@ def read_tables(
     return [_text_table(name, decode(data, name, encoding), is_header)]
 
 
+def _parts(name: str, data: bytes) -> frozenset[str]:
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        if sum(entry.file_size for entry in packed.infolist()) > MAX_UNPACKED_BYTES:
+            raise UsageError(
+                f"{name} is too large once it is unpacked.",
+                remedy="Delete empty rows and columns and save it again, or save it as CSV.",
+            )
+        return frozenset(packed.namelist())
+
+
 def _unpacked(name: str, data: bytes) -> list[tuple[str, bytes]]:
     """The files of an archive such as Mailchimp's. The name of each tells who is in it."""
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
@@ -97,7 +108,7 @@ def _unpacked(name: str, data: bytes) -> list[tuple[str, bytes]]:
                 remedy="Unpack it and import the files of people.",
             )
         found = [(one, packed.read(one)) for one in named]
-    if any(part.startswith(ZIP) and not check_size(name, part) & WORKBOOKS for _, part in found):
+    if any(part.startswith(ZIP) and not _parts(name, part) & WORKBOOKS for _, part in found):
         raise UsageError(f"{name} holds another archive.", remedy="Unpack it first.")
     return [(one, part) for one, part in found if part.strip()]
 
@@ -127,12 +138,6 @@ class _Form:
     wrapped: bool = False  # each line is quoted as a whole, quotes and all
     skipped: int = 0  # lines above the header
 
-    def reader(self, lines: Iterator[str]) -> Any:
-        """Strict, since an open quote would swallow people."""
-        return csv.reader(
-            lines, delimiter=self.separator, quotechar=self.quote, escapechar=self.escape, strict=True
-        )
-
 
 def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> FileTable:
     text = decoded.text
@@ -152,7 +157,11 @@ def _text_table(name: str, decoded: Decoded, is_header: IsHeader) -> FileTable:
 
 
 def _reader(text: str, form: _Form) -> Any:
-    return form.reader(islice(io.StringIO(text, newline=""), form.skipped, None))
+    """Strict, since an open quote would swallow people."""
+    lines = islice(io.StringIO(text, newline=""), form.skipped, None)
+    return csv.reader(
+        lines, delimiter=form.separator, quotechar=form.quote, escapechar=form.escape, strict=True
+    )
 
 
 def _is_broken(text: str, form: _Form) -> bool:

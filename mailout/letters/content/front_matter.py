@@ -1,8 +1,10 @@
-"""The front matter of a Markdown file: how to send it, in `key: value` lines."""
+"""What an author says of a letter beside its words: a page's properties, or the front matter of a Markdown
+file, in `key: value` lines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -10,39 +12,86 @@ import yaml
 
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import UsageError
-from mailout.letters.content.document import one_line
+from mailout.letters.content.document import Document, Media, Problem, language_of, one_line, preheader_of
 from mailout.letters.content.languages import LANGUAGE_CODE
+from mailout.letters.content.port import Kind, SourceMailout
+from mailout.letters.content.variables import literal_braces, marked
+
+_KEYS = (
+    "id subject test from_name list segment public preheader date language reply_to title headline excerpt"
+)
+KEYS = [*_KEYS.split(), "byline"]
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
-    """What stands between the two `---` lines at the top of the file."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterOptions:
+    """How to send a letter, and what stands around its words."""
 
     id: str | None = None
     subject: str = ""
-    test: bool | None = None
+    is_test: bool = False
     from_name: str | None = None
     list: str | None = None
     segment: str | None = None
-    public: bool | None = None
+    public: bool | None = None  # None: as its list says
     preheader: str = ""
     date: date | None = None
     language: str | None = None
     reply_to: str | None = None
-    title: str = ""
-    headline: str | bool = True
+    headline: str | None = None  # None: the subject; empty: none
     excerpt: str = ""
     byline: str = ""
 
-    @property
-    def shown_headline(self) -> str | None:
-        """None: the subject; empty: none."""
-        if self.headline is False:
-            return ""
-        return self.title or (self.headline if isinstance(self.headline, str) else None)
+    def document(
+        self,
+        html: str,
+        text: str,
+        problems: Iterable[Problem],
+        media: Iterable[Media],
+        literals: frozenset[str],
+        styles: str = "",
+    ) -> Document:
+        """The letter itself: its HTML and its text have marks for variables already."""
+        said = (self.subject, self.preheader, self.headline or "", self.excerpt, self.byline)
+        return Document(
+            subject=marked(self.subject),
+            html_body=html,
+            text_body=text,
+            preheader=marked(self.preheader or self.excerpt) or preheader_of(text),
+            problems=tuple(problems),
+            media=tuple(media),
+            lang=language_of(text),
+            language=self.language,
+            date=self.date,
+            literals=literals | literal_braces(*said),
+            headline=None if self.headline is None else marked(self.headline),
+            excerpt=marked(self.excerpt),
+            byline=marked(self.byline),
+            styles=styles,
+        )
 
-
-KEYS = [field.name for field in fields(FrontMatter)]
+    def mailout(
+        self,
+        kind: Kind,
+        ref: str,
+        document: Document,
+        read_media: Callable[[str], bytes],
+        *,
+        already_sent: bool = False,
+    ) -> SourceMailout:
+        return SourceMailout(
+            kind=kind,
+            ref=ref,
+            document=document,
+            is_test=self.is_test,
+            list_key=self.list,
+            segment=self.segment,
+            from_name=self.from_name,
+            reply_to=self.reply_to,
+            public=self.public,
+            already_sent=already_sent,
+            read_media=read_media,
+        )
 
 
 def split(written: str, name: str) -> tuple[str, str]:
@@ -58,7 +107,7 @@ def split(written: str, name: str) -> tuple[str, str]:
     )
 
 
-def front_matter(source: str, name: str) -> FrontMatter:
+def front_matter(source: str, name: str) -> LetterOptions:
     """Read by nodes, not by values: each key knows its line, and `id: 007` stays 007."""
     try:
         node = yaml.compose(source, Loader=yaml.SafeLoader)
@@ -71,7 +120,7 @@ def front_matter(source: str, name: str) -> FrontMatter:
             remedy="Write one `key: value` a line; put a value that holds a colon in quotes.",
         ) from error
     if node is None:
-        return FrontMatter()
+        return LetterOptions()
     if not isinstance(node, yaml.MappingNode):
         raise UsageError(
             f"{name}: the front matter is not a list of `key: value` lines.",
@@ -90,7 +139,14 @@ def front_matter(source: str, name: str) -> FrontMatter:
                 f"{name}, line {line}: `{key.value}` is given twice.", remedy="Remove one of the two lines."
             )
         found[key.value] = _value(key.value, value, f"{name}, line {line}")
-    return FrontMatter(**{key: value for key, value in found.items() if value is not None})
+    return _options({key: value for key, value in found.items() if value is not None})
+
+
+def _options(given: dict[str, Any]) -> LetterOptions:
+    """`title` is another word for a headline; `headline: true` is what a letter has anyway."""
+    is_test, title, headline = given.pop("test", False), given.pop("title", ""), given.pop("headline", True)
+    shown = "" if headline is False else title or (None if headline is True else headline)
+    return LetterOptions(**given, is_test=is_test, headline=shown)
 
 
 def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape, unescape
 
 from css_inline import CSSInliner
@@ -23,7 +23,7 @@ from mailout.letters.content.variables import marked_for_html, without_fallback
 
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
-_PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
+PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -58,17 +58,17 @@ def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
     why = clean(brand.footer or "").strip()
     own = footer.reader_links(words if asked else language(FALLBACK))
-    head = Head.of(document, words)
+    headed, headline, head = _headed(document, words)
     html = framed(
-        document,
+        headed,
         clean(footer.org_name),
         brand,
-        head=head,
+        headline=headline,
         why=why,
         reader_links=own,
         footer=footer.html(unsubscribe),
     )
-    parts = (head.text, document.text_body.strip("\n"), _listed(brand.links), why, _listed(own))
+    parts = (head, document.text_body.strip("\n"), _listed(brand.links), why, _listed(own))
     text = TEMPLATES.get_template("layout.txt.j2").render(
         body="\n\n".join(part for part in parts if part), footer=footer.text(unsubscribe)
     )
@@ -78,33 +78,22 @@ def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
     return content
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What stands above the letter: a headline, a sentence, who wrote it and when."""
+def _headed(document: Document, words: Language) -> tuple[Document, str, str]:
+    """The letter without a headline of its own, its headline as HTML, and as text all that stands above it.
 
-    headline: str = ""  # HTML
-    excerpt: str = ""
-    byline: str = ""
-    body: str = ""  # of the document, without a headline of its own
-    text: str = ""
-
-    @classmethod
-    def of(cls, document: Document, words: Language) -> Head:
-        """The subject is the headline, unless the letter brings one or wants none."""
-        own = OWN_HEADLINE.match(document.html_body)
-        said = one_line(document.subject) if document.headline is None else document.headline
-        shown = "" if own else said
-        told = document.headline or ""  # as text it would stand below the subject, which says the same
-        day = words.day(document.date) if document.date else ""
-        byline = " · ".join(part for part in (document.byline, day) if part)
-        underlined = f"{told}\n{'=' * min(screen_width(told), 72)}" if told and not own else ""
-        return cls(
-            headline=own[0].strip() if own else f"<h1>{escape(shown)}</h1>" if shown else "",
-            excerpt=document.excerpt,
-            byline=byline,
-            body=document.html_body[own.end() :] if own else document.html_body,
-            text="\n\n".join(part for part in (underlined, document.excerpt, byline) if part),
-        )
+    The subject is the headline, unless the letter brings one or wants none. As text it would stand below the
+    subject, which says the same.
+    """
+    own = OWN_HEADLINE.match(document.html_body)
+    said = one_line(document.subject) if document.headline is None else document.headline
+    told = "" if own else document.headline or ""
+    day = words.day(document.date) if document.date else ""
+    byline = " · ".join(part for part in (document.byline, day) if part)
+    underlined = f"{told}\n{'=' * min(screen_width(told), 72)}" if told else ""
+    headline = own[0].strip() if own else f"<h1>{escape(said)}</h1>" if said else ""
+    body = document.html_body[own.end() :] if own else document.html_body
+    text = "\n\n".join(part for part in (underlined, document.excerpt, byline) if part)
+    return replace(document, byline=byline, html_body=body), headline, text
 
 
 def framed(
@@ -112,21 +101,20 @@ def framed(
     sender: str,
     brand: Brand = PLAIN,
     *,
-    head: Head | None = None,
+    headline: str = "",
     why: str = "",
     reader_links: Sequence[tuple[str, str]] = (),
     footer: str = "",
     as_given: bool = False,
 ) -> str:
-    """The document's HTML with the layout around it, its CSS inlined. `footer` is safe HTML.
+    """The document's HTML with the layout around it, its CSS inlined. `headline` and `footer` are safe HTML.
 
     `as_given`: a program's HTML, of which nothing but its place is ours.
     """
-    head = head or Head(body=document.html_body)
     asked = document.language or brand.language
     is_rtl = is_right_to_left(document.text_body)
     direction = "rtl" if is_rtl else "ltr"
-    body = head.body if as_given else for_mail(_unbroken(head.body), direction)
+    body = document.html_body if as_given else for_mail(_unbroken(document.html_body), direction)
     html = TEMPLATES.get_template("layout.html.j2").render(
         lang=asked or document.lang,
         asked=asked,
@@ -140,9 +128,9 @@ def framed(
         logo_dark=brand.logo_dark,
         home=brand.links[0][1] if brand.links else "",
         links=brand.links,
-        headline=Markup(for_mail(head.headline, direction)),  # noqa: S704 (escaped, or the document's own)
-        excerpt=head.excerpt,
-        byline=head.byline,
+        headline=Markup(for_mail(headline, direction)),  # noqa: S704 (escaped, or the document's own)
+        excerpt=document.excerpt,
+        byline=document.byline,
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
         body=Markup(body),  # noqa: S704 (a Document promises to be safe)
         why=why,
@@ -166,8 +154,8 @@ def language_asked_for(content: Content) -> str | None:
 
 def preheader_in(html: str) -> str:
     """The line that mail programs show after the subject, of a mail's HTML."""
-    found = _PREHEADER.search(html)
-    return unescape(found[1]).replace("\u200c", "").replace("\u00a0", " ").strip() if found else ""
+    found = PREHEADER.search(html)
+    return " ".join(unescape(found[1]).rstrip(PADDING).split()) if found else ""
 
 
 def _unbroken(body: str) -> str:

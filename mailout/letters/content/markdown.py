@@ -23,21 +23,12 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from mailout.letters.content import raw_html
 from mailout.letters.content.brand import BUTTON
-from mailout.letters.content.document import (
-    CAPTIONED,
-    LINK_SCHEMES,
-    WEB_SCHEMES,
-    Document,
-    Media,
-    Problem,
-    language_of,
-    preheader_of,
-)
-from mailout.letters.content.front_matter import FrontMatter, front_matter, split
+from mailout.letters.content.document import CAPTIONED, LINK_SCHEMES, WEB_SCHEMES, Document, Media, Problem
+from mailout.letters.content.front_matter import LetterOptions, front_matter, split
 from mailout.letters.content.media import media_ref
 from mailout.letters.content.model import clean
 from mailout.letters.content.plaintext import plain_text
-from mailout.letters.content.variables import HiddenVariables, literal_braces, marked
+from mailout.letters.content.variables import HiddenVariables, literal_braces
 
 BUTTON_QUOTE = re.compile(
     r'<blockquote>\s*<p><a href="([^"]*)"(?: title="[^"]*")?>((?:(?!</?a\b|<br|<img).)*)</a></p>'
@@ -59,40 +50,24 @@ BEFORE_ROW = re.compile(r"^[>\s]*(?:(?:[*+-]|\d+[.)])\s+)*[>\s]*")
 class MarkdownMailout:
     """A whole file: how to send it, and what to send."""
 
-    front: FrontMatter
+    options: LetterOptions
     document: Document
 
 
 def parse_markdown(written: str, name: str) -> MarkdownMailout:
     """`name` is the file's, for error messages. Pictures beside the file become the document's media."""
     front, body = split(clean(written).removeprefix("\ufeff"), name)
-    settings = front_matter(front, name)
+    options = front_matter(front, name)
     hidden = HiddenVariables()
     sieve = _Sanitizer(hidden)
     rendered, problems = _rendered(hidden.hide(body))
     html = _figures(hidden.show(sieve.clean(rendered).strip()))
     text = plain_text(BUTTON_QUOTE.sub(r'<p>→ <a href="\1">\2</a></p>', html), titles=True)
     html = BUTTON_QUOTE.sub(lambda found: BUTTON.format(address=found[1], words=found[2]), html)
-    said = (settings.subject, settings.preheader, settings.excerpt, settings.byline)
-    headline = settings.shown_headline
-    document = Document(
-        subject=marked(settings.subject),
-        html_body=html,
-        text_body=text,
-        preheader=marked(settings.preheader or settings.excerpt) or preheader_of(text),
-        problems=tuple(
-            replace(one, where=hidden.as_written(one.where or "")) for one in (*problems, *sieve.problems)
-        ),
-        media=tuple(sieve.media.values()),
-        lang=language_of(text),
-        language=settings.language,
-        date=settings.date,
-        literals=literal_braces(*said, headline or "", body),
-        headline=None if headline is None else marked(headline),
-        excerpt=marked(settings.excerpt),
-        byline=marked(settings.byline),
+    problems = [replace(one, where=hidden.as_written(one.where or "")) for one in problems + sieve.problems]
+    return MarkdownMailout(
+        options, options.document(html, text, problems, sieve.media.values(), literal_braces(body))
     )
-    return MarkdownMailout(settings, document)
 
 
 # ── From Markdown to HTML ────────────────────────────────────────────────────────────────────────

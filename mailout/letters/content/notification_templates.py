@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -48,7 +48,7 @@ class NotificationTemplates:
     def __init__(self, folder: Path, zone: ZoneInfo, sender: str) -> None:
         self._zone = zone
         self._sender = clean(sender)
-        self._rendered: OrderedDict[str, Content] = OrderedDict()
+        self._rendered = lru_cache(maxsize=CACHED_TEMPLATES)(self._render)
         self._templates = SandboxedEnvironment(
             loader=ChoiceLoader(
                 [
@@ -71,17 +71,11 @@ class NotificationTemplates:
         locale = next((one for one in locales if self._has(template, version, one)), locales[0])
         cleaned = in_every_text(variables, clean)  # what a producer wrote can hold no mark
         values = cleaned | {name: mark(MARKS[name]) for name in variables.keys() & MARKS.keys()}
-        key = json.dumps([template, version, locale, values], sort_keys=True)
-        content = self._rendered.get(key)
-        if content is None:
-            content = self._rendered[key] = self._render((template, version, locale), values)
-            if len(self._rendered) > CACHED_TEMPLATES:
-                self._rendered.popitem(last=False)
-        return content
+        return self._rendered(template, version, locale, json.dumps(values, sort_keys=True))
 
-    def _render(self, which: tuple[str, str, str], values: Mapping[str, Any]) -> Content:
-        template, version, locale = which
-        folder = "/".join(which)
+    def _render(self, template: str, version: str, locale: str, variables: str) -> Content:
+        """`variables`: JSON, so that the same news is known again."""
+        folder, values = f"{template}/{version}/{locale}", json.loads(variables)
         try:
             subject = one_line(self._part(folder, "subject.txt.j2", values))
             body, footer, text = (

@@ -12,7 +12,7 @@ from html import unescape
 
 from mailout.letters.content.document import cut, preheader_of
 from mailout.letters.content.languages import FALLBACK
-from mailout.letters.content.layout import language_asked_for
+from mailout.letters.content.layout import PREHEADER, language_asked_for, preheader_in
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content, Segments
 from mailout.letters.content.variables import by_fallback, filled, variables_of
 
@@ -23,8 +23,6 @@ PAGES_KEPT = 64
 _OWN = f"{MARK_OPEN}[^:{MARK_CLOSE}]+{MARK_CLOSE}"
 """A mark that is no variable: somebody's own link."""
 _OWN_LINKS = re.compile(rf"\s*<p\b[^>]*>(?:(?!</p>)[^{MARK_OPEN}])*{_OWN}(?:(?!</p>).)*</p>", re.DOTALL)
-_PREHEADER = re.compile(r'<div class="preheader"[^>]*>(.*?)</div>', re.DOTALL)
-_PADDING = re.compile("[\u00a0\u200c]+$")
 _BODY = re.compile(r"(.*?)</head>\s*(<body\b[^>]*>)(.*)</body>", re.DOTALL)
 _CARD = re.compile(r'<td class="card"[^>]*>(.*)</td>\s*</tr>\s*<tr>\s*<td class="footer"', re.DOTALL)
 _SCROLLS = re.compile(r'<div class="scroll"')
@@ -75,16 +73,14 @@ def web_page(content: Content) -> WebPage:
         picture=unescape(picture[1]) if picture else None,
         head=head,
         body_tag=body_tag,
-        body=_SCROLLS.sub(r'\g<0> tabindex="0"', _PREHEADER.sub("", body, count=1)),
+        body=_SCROLLS.sub(r'\g<0> tabindex="0"', PREHEADER.sub("", body, count=1)),
         letter=letter,
     )
 
 
 def description_of(content: Content) -> str:
     """A sentence for lists and search engines: the letter's preheader, else how it begins."""
-    written = _PREHEADER.search(content.html)
-    if written is not None:
-        said = _PADDING.sub("", unescape(by_fallback(written[1])))
-    else:
-        said = preheader_of(by_fallback(content.text), DESCRIPTION_CHARS)
-    return cut(" ".join(said.split()), DESCRIPTION_CHARS)
+    said = preheader_in(by_fallback(content.html)) or preheader_of(
+        by_fallback(content.text), DESCRIPTION_CHARS
+    )
+    return cut(said, DESCRIPTION_CHARS)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypedDict
 from mailout.base.select import Reads
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Attempt, Outcome, Step, StepReply
+from mailout.outbox.delivery.single_mails import CANCELLED
 from mailout.outbox.delivery.states import State
 
 
@@ -169,7 +170,7 @@ class Outbox(Reads, Protocol):
         """
         ...
 
-    def cancel_single_mails(self, ids: Sequence[str]) -> int:
+    def cancel_single_mails(self, ids: Sequence[str], why: str = CANCELLED) -> int:
         """Those of them that wait become SUPPRESSED. How many."""
         ...
 

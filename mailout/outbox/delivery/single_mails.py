@@ -21,6 +21,8 @@ class Category(StrEnum):
     CONFIRMATION = "confirmation"  # of a sign-up: also to the unsubscribed or bounced, not after a complaint
 
 
+DEFAULT_COMPANY = "default"
+"""The company of mails that no company handed in."""
 OURS = "mailout"
 """The company of the mails that mailout itself writes, to its administrator: they are sent also while
 everything is paused. No other company may have this name."""
@@ -57,7 +59,7 @@ class SingleMail:
 
     id: str  # follows from company and idempotency key; without a key it is random
     company_id: str
-    request_id: str
+    request_id: str | None
     email: str  # normalised
     content: Content
     category: Category = Category.TRANSACTIONAL

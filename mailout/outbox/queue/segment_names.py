@@ -9,15 +9,18 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TypedDict
 
-from mailout.base.errors import UsageError
+from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import mailout_id
 from mailout.base.select import Reads, View, every, first
+from mailout.letters.audience.list_rows import by_key_or_name
 from mailout.letters.audience.port import Subscribers
-from mailout.letters.audience.segment_meaning import EMAIL, JOINED, fold
 from mailout.letters.audience.segment_tree import (
+    EMAIL,
+    JOINED,
     Segment,
     SegmentError,
     Tree,
+    fold,
     leaves,
     removed_letter,
     replaced,
@@ -36,11 +39,6 @@ class _Name(TypedDict):
     name: str
 
 
-class _List(TypedDict):
-    key: str
-    name: str
-
-
 class _Letter(TypedDict):
     id: str
     ref: str
@@ -51,7 +49,6 @@ class _Letter(TypedDict):
 SEGMENTS = View("read_segments", Segment, ("name",))
 ATTRIBUTES = View("read_attributes", _Name, ("email",))  # unique for one name
 ATTRIBUTE_NAMES = View("read_attribute_names", _Name, ("name",))
-LISTS = View("read_list_keys", _List, ("key",))
 LETTERS = View("read_mailouts", _Letter, ("id",))
 
 
@@ -64,7 +61,8 @@ def segment(store: Reads, name: str) -> Segment:
     if found is None:
         known = [one.name for one in segments(store)]
         raise SegmentError(
-            f"There is no segment “{name}”.{_nearest(name, known)}", remedy=_known_segments(known)
+            f"There is no segment “{name}”.{_nearest(name, known)}",
+            remedy=f"Known are {_few(known)}." if known else "Add one: mailout segments add NAME FILTER",
         )
     return found
 
@@ -156,16 +154,10 @@ def _require_field(store: Reads, name: str) -> None:
 
 
 def _list_key(store: Reads, written: str) -> str:
-    if first(store, LISTS, {"key": written}) is not None:
-        return written
-    known = list(every(store, LISTS))
-    for one in known:
-        if fold(written) in (fold(one["key"]), fold(one["name"])):
-            return one["key"]
-    names = [one["key"] for one in known]
-    raise SegmentError(
-        f"There is no list “{written}”.{_nearest(written, names)}", remedy=f"Known are {_few(names)}."
-    )
+    try:
+        return by_key_or_name(store, written).key
+    except NotFound as error:
+        raise SegmentError(error.message, remedy=error.remedy) from None
 
 
 def _letter(store: Reads, written: str) -> _Letter:
@@ -203,10 +195,6 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     by_fold = {fold(one): one for one in known}
     meant = get_close_matches(fold(name), by_fold, n=1)
     return f" Did you mean “{by_fold[meant[0]]}”?" if meant else ""
-
-
-def _known_segments(known: Sequence[str]) -> str:
-    return f"Known are {_few(known)}." if known else "Add one: mailout segments add NAME FILTER"
 
 
 def _few(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import yaml
 
-from flows.heartbeats import ENDED, HEARTBEAT
+from flows.runs import ENDED, HEARTBEAT
 from tests.prefect_server import PATIENCE, ROOT, PrefectServer, patiently, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
@@ -22,12 +22,12 @@ EVERY, WITHIN = 2.0, 60.0
 SLEEPER = """\
 import time
 from prefect import flow
-from flows import heartbeats
+from flows import runs
 
-heartbeats.HEARTBEAT_SECONDS = {every}
+runs.HEARTBEAT_SECONDS = {every}
 
 @flow(name="sleeper", flow_run_name="{name}")
-@heartbeats.heartbeats
+@runs.whole_process()
 def sleeper():
     time.sleep({seconds})
 

@@ -42,6 +42,22 @@ def test_runs_that_nobody_looks_after_do_not_stay_on_the_pages_for_ever(deployed
         patiently(partial(httpx.delete, address, trust_env=False, timeout=60), "it is deleted")
 
 
+def test_a_run_that_a_killed_worker_took_with_it_begins_after_all(
+    deployed: PrefectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the gateway counts on it for ten minutes, in which nothing is sent."""
+    flow = next(one["id"] for one in deployed.find("deployments") if one["name"] == "pause_everything")
+    id = deployed.ask(f"deployments/{flow}/create_flow_run", {"state": {"type": "SCHEDULED"}})["id"]
+    taken = {"state": {"type": "PENDING", "name": "Submitting"}, "force": True}
+    deployed.ask(f"flow_runs/{id}/set_state", taken)
+    assert stale_runs.give_back_taken_runs(deployed.env) == 0, "its worker may be about to begin it"
+    monkeypatch.setattr(stale_runs, "BEGIN_SECONDS", 0.0)
+    assert stale_runs.give_back_taken_runs(deployed.env) == 1
+    assert {one["id"]: one["state_type"] for one in deployed.find("flow_runs")}[id] == "SCHEDULED"
+    address = f"{deployed.url}/flow_runs/{id}"
+    patiently(partial(httpx.delete, address, trust_env=False, timeout=60), "it is deleted")
+
+
 @pytest.fixture
 def late() -> list[dict[str, Any]]:
     """A night of missed schedules, more than one answer holds, and one that somebody asked for."""

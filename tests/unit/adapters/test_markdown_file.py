@@ -29,7 +29,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "newsletter.md"
 def test_the_shipped_newsletter_can_be_sent(tmp_path):
     """`make demo` sends it."""
     mailout = read_markdown(EXAMPLE)
-    assert mailout.front.id
+    assert mailout.options.id
     store = MediaFolder(tmp_path / "media", media_base_url=None, public_url="https://example.org/")
     document = keep_media(mailout.document, read_picture, store)
     content = render(document, Footer("Org", "Address", "https://example.org/u"))

@@ -9,7 +9,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.env_file import quoted, write_settings
+from mailout.base.dotenv_file import quoted, write_settings
 from mailout.base.settings import load_settings
 from tests.unit.cli.conftest import Run
 

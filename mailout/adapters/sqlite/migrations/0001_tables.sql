@@ -469,16 +469,6 @@ BEGIN
     DELETE FROM dead_letters WHERE id = NEW.id AND topic = 'send';
 END;
 
--- Beside the outbox: which message belongs to a row of a producer's queue, and what that row was told.
-CREATE TABLE notifications (
-    key        TEXT PRIMARY KEY,  -- of (source, dedupe_key, subscription, row)
-    message_id TEXT,              -- NULL: requeued, and not in the outbox yet
-    requeues   INTEGER NOT NULL DEFAULT 0,
-    told_epoch INTEGER NOT NULL DEFAULT -1,  -- the last attempt whose result the producer's row holds
-    ended      INTEGER NOT NULL DEFAULT 0,   -- and that row was told its end
-    noted_at   REAL NOT NULL
-) WITHOUT ROWID;
-
 -- Filters over subscribers, by name.
 CREATE TABLE segments (
     name       TEXT PRIMARY KEY,
@@ -491,7 +481,7 @@ CREATE TABLE segments (
 -- What the dashboard looks back on.
 CREATE INDEX campaign_queue_created ON campaign_queue (created_at, id);
 CREATE INDEX email_outbox_single_to ON email_outbox (email, seq) WHERE campaign_id IS NULL;
-CREATE INDEX notifications_noted ON notifications (noted_at);
+CREATE INDEX email_outbox_notifications ON email_outbox (seq) WHERE campaign_id IS NULL AND variables ->> 'tried_once' = 'yes';
 CREATE INDEX subscribers_snoozed ON subscribers (email_norm) WHERE snoozed_until IS NOT NULL;
 CREATE INDEX subscribers_gone ON subscribers (email_norm) WHERE status <> 'active';
 

@@ -7,52 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mailout.letters.content.document import Document, Problem, language_of, preheader_of
+from mailout.letters.content.document import Document, Problem
+from mailout.letters.content.front_matter import LetterOptions
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, within_limits
-from mailout.letters.content.notion.nodes import Nodes, nodes_html, nodes_text
-from mailout.letters.content.notion.page import NotionPage
+from mailout.letters.content.notion.nodes import Nodes, Paragraph, nodes_html, nodes_text
 from mailout.letters.content.notion.reading import Reader
 from mailout.letters.content.notion.styles import STYLES
-from mailout.letters.content.notion.text_nodes import Paragraph
 from mailout.letters.content.refs import page_id_of, page_url
-from mailout.letters.content.variables import literal_braces, marked
 
 __all__ = ["Block", "page_id_of", "page_url", "render"]
 
 
-def render(blocks: Sequence[Block], subject: str = "", about: NotionPage | None = None) -> Document:
+def render(blocks: Sequence[Block], subject: str = "", about: LetterOptions | None = None) -> Document:
     """What the page says: the same blocks give the same bytes, a page without words an empty body.
 
     `about`: what its properties say of it.
     """
-    about = about or NotionPage("", subject, None, False, None, None, None)
+    about = about or LetterOptions(subject=subject)
     page, cut = within_limits(blocks)
     reader = Reader(page)
     nodes = _trimmed(reader.nodes(page))
     text = nodes_text(nodes)
-    problems = tuple(reader.problems)
+    problems = reader.problems
     if cut:
         lost = f"Only the page's first {MAX_BLOCKS:,} blocks are in the mail. Shorten it."
-        problems += (Problem("content_too_long", lost),)
-    return Document(
-        subject=marked(about.subject),
-        html_body=nodes_html(nodes) if text else "",
-        text_body=text,
-        preheader=marked(about.preheader or about.excerpt) or preheader_of(text),
-        problems=problems,
-        media=reader.media if text else (),
-        lang=language_of(text),
-        language=about.language,
-        date=about.day,
-        styles=STYLES,
-        literals=literal_braces(
-            about.subject, about.preheader, about.headline or "", about.excerpt, about.byline
-        )
-        | reader.literals,
-        headline=None if about.headline is None else marked(about.headline),
-        excerpt=marked(about.excerpt),
-        byline=marked(about.byline),
-    )
+        problems.append(Problem("content_too_long", lost))
+    html, media = (nodes_html(nodes), reader.media) if text else ("", ())
+    return about.document(html, text, problems, media, reader.literals, STYLES)
 
 
 def _trimmed(nodes: Nodes) -> Nodes:

@@ -1,12 +1,16 @@
-"""Which links may be in a mail, and how they are labelled."""
+"""Links and files of a page: which may be in a mail, how they are labelled, which of them Notion hosts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
-from mailout.letters.content.document import LINK_SCHEMES, WEB_SCHEMES
+from mailout.letters.content.document import LINK_SCHEMES, WEB_SCHEMES, Media
+from mailout.letters.content.media import media_ref
+from mailout.letters.content.notion.blocks import Block, as_mapping
 from mailout.letters.content.refs import NOTION, PAGE_ID
+from mailout.letters.content.videos import thumbnail_of, video_ref
 
 _WEB = "|".join(sorted(WEB_SCHEMES))
 _OTHER = "|".join(sorted(LINK_SCHEMES - WEB_SCHEMES))
@@ -75,3 +79,56 @@ def short(url: str) -> str:
     if _PAGE.fullmatch(bare):
         return bare.partition("/")[0]  # a page's id says nothing
     return bare if len(bare) <= 60 else f"{bare[:59]}…"
+
+
+class HostedFiles:
+    """Collects the hosted files of one page, each once: a synced copy shows the same file again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Media] = {}
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        return tuple(self._kept.values())
+
+    def host(self, key: str, url: str, name: str) -> str:
+        """What stands for a file that Notion hosts until it is kept: its own address lives an hour."""
+        if key not in self._kept:
+            self._kept[key] = Media(media_ref(len(self._kept) + 1), url, name)
+        return self._kept[key].ref
+
+    def file(self, block: Block) -> tuple[str | None, str]:
+        """Where the file of an image, video, audio, file or pdf block is, and what it is called."""
+        url = _url(block.data)
+        name = str(block.data.get("name") or "")
+        if url is None:
+            return None, name
+        if block.data.get("type") != "external":
+            name = name or file_name(url)
+            return self.host(block.id, url, name), name
+        # Addresses such as youtube.com/watch have no file name worth reading.
+        guessed = file_name(url)
+        return url, name or (guessed if "." in guessed else "")
+
+    def video(self, url: str, fallback: str) -> str | None:
+        """What stands for the picture of a video elsewhere; None: nobody knows where that is."""
+        source = thumbnail_of(url)
+        if source is None:
+            return None
+        key = f"video {url} {fallback}"
+        if key not in self._kept:
+            self._kept[key] = Media(video_ref(len(self._kept) + 1), source, url, fallback)
+        return self._kept[key].ref
+
+    def icon(self, block: Block) -> str | None:
+        """The address of the picture that a callout has for an icon, if it has one."""
+        icon = as_mapping(block.data.get("icon"))
+        url = _url(icon)
+        if url is None or icon.get("type") == "external":
+            return url
+        return self.host(f"{block.id} icon", url, file_name(url))
+
+
+def _url(file: Mapping[str, object]) -> str | None:
+    """`{"type": "file", "file": {"url": …}}`, and the same for `external` and `custom_emoji`."""
+    return web_url(as_mapping(file.get(str(file.get("type")))).get("url"))

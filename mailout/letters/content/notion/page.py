@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
 from mailout.base.clock import timestamp_of
+from mailout.letters.content.front_matter import LetterOptions
 from mailout.letters.content.notion.blocks import as_mapping, mailable
 from mailout.letters.content.refs import page_id_of
 
@@ -20,33 +21,6 @@ OPTION_LIMIT = 100
 NO_HEADLINE = frozenset({"false", "no", "none", "-"})
 
 Value = str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyNames:
-    """What the mailouts database calls its properties (`NOTION_PROP_*`)."""
-
-    subject: str = "subject"
-    status: str = "status"
-    is_test: str = "is_test"
-    sent_at: str = "sent_at"
-    send_at: str = "send_at"
-    list: str = "list"
-    segment: str = "segment"
-    public: str = "public"
-    preheader: str = "preheader"
-    from_name: str = "from_name"
-    reply_to: str = "reply_to"
-    language: str = "language"
-    headline: str = "headline"
-    excerpt: str = "excerpt"
-    byline: str = "byline"
-    date: str = "date"
-    sent_count: str = "sent_count"
-    failed_count: str = "failed_count"
-    delivered_count: str = "delivered_count"
-    bounce_rate: str = "bounce_rate"
-    unsub_rate: str = "unsub_rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,47 +61,40 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "bounce_rate": ("number",),
     "unsub_rate": ("number",),
 }
-"""The property types that each may have."""
+"""What a database has for a mailout, and the types that each of these properties may have."""
+PROPERTY_NAMES: Mapping[str, str] = {key: key for key in KINDS}
+"""What the database calls them, unless `NOTION_PROP_*` says otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotionPage:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotionPage(LetterOptions):
     """A mailout as its page describes it. Moments are seconds since the epoch."""
 
     id: str
-    subject: str
-    status: str | None
-    is_test: bool
-    sent_at: float | None
-    send_at: float | None
-    list: str | None
-    segment: str | None = None
-    public: bool = False
-    preheader: str = ""
-    from_name: str | None = None
-    reply_to: str | None = None
-    language: str | None = None
-    headline: str | None = None  # None: the subject; empty: none
-    excerpt: str = ""
-    byline: str = ""
-    day: date | None = None
+    status: str | None = None
+    sent_at: float | None = None
+    send_at: float | None = None
 
 
-def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC) -> NotionPage:
+def page_of(
+    answer: Mapping[str, Any], names: Mapping[str, str] = PROPERTY_NAMES, zone: tzinfo = UTC
+) -> NotionPage:
     """From the API's JSON. A day without a time begins at midnight in `zone`."""
     properties = as_mapping(answer.get("properties"))
-    found = {field.name: _property(properties, names, field.name) for field in fields(names)}
+    found = {key: as_mapping(properties.get(name)) for key, name in names.items()}
+    # Every page has exactly one title, whatever it is called.
+    found["subject"] = found["subject"] or title_of(properties)
     id = str(answer.get("id") or "")
     return NotionPage(
         id=page_id_of(id) or id,
         subject=_line(found["subject"]),
         status=text_of(found["status"]) or None,
-        is_test=(found["is_test"] or {}).get("checkbox") is True,
+        is_test=found["is_test"].get("checkbox") is True,
         sent_at=_date(found["sent_at"], zone),
         send_at=_date(found["send_at"], zone),
         list=text_of(found["list"]).strip() or None,
         segment=_line(found["segment"]) or None,
-        public=(found["public"] or {}).get("checkbox") is True,
+        public=found["public"].get("checkbox") is True or None,  # an empty box is no wish
         preheader=_line(found["preheader"]),
         from_name=_line(found["from_name"]) or None,
         reply_to=_line(found["reply_to"]) or None,
@@ -135,11 +102,11 @@ def page_of(answer: Mapping[str, Any], names: PropertyNames, zone: tzinfo = UTC)
         headline=_headline(_line(found["headline"])),
         excerpt=_line(found["excerpt"]),
         byline=_line(found["byline"]),
-        day=_day(found["date"]),
+        date=_day(found["date"]),
     )
 
 
-def _line(property: Mapping[str, Any] | None) -> str:
+def _line(property: Mapping[str, Any]) -> str:
     return " ".join(mailable(text_of(property)).split())
 
 
@@ -148,31 +115,21 @@ def _headline(written: str) -> str | None:
     return "" if written.lower() in NO_HEADLINE else written or None
 
 
-def _day(property: Mapping[str, Any] | None) -> date | None:
+def _day(property: Mapping[str, Any]) -> date | None:
     """As it is written: a letter's date has no time zone."""
-    start = str(as_mapping((property or {}).get("date")).get("start") or "")
+    start = str(as_mapping(property.get("date")).get("start") or "")
     try:
         return date.fromisoformat(start[:10])
     except ValueError:
         return None
 
 
-def _property(properties: Mapping[str, Any], names: PropertyNames, name: str) -> Mapping[str, Any] | None:
-    value = properties.get(getattr(names, name))
-    if isinstance(value, Mapping):
-        return value
-    # Every page has exactly one title, whatever it is called.
-    return title_of(properties) if name == "subject" else None
+def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    return next((one for one in properties.values() if as_mapping(one).get("type") == "title"), {})
 
 
-def title_of(properties: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    return next((one for one in properties.values() if as_mapping(one).get("type") == "title"), None)
-
-
-def text_of(property: Mapping[str, Any] | None) -> str:
+def text_of(property: Mapping[str, Any]) -> str:
     """What a title, text, select, status, e-mail address or people say."""
-    if not property:
-        return ""
     value = property.get(str(property.get("type")))
     if isinstance(value, Mapping):
         return str(value.get("name") or "")
@@ -184,8 +141,8 @@ def text_of(property: Mapping[str, Any] | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _date(property: Mapping[str, Any] | None, zone: tzinfo) -> float | None:
-    return timestamp_of(as_mapping((property or {}).get("date")).get("start"), zone)
+def _date(property: Mapping[str, Any], zone: tzinfo) -> float | None:
+    return timestamp_of(as_mapping(property.get("date")).get("start"), zone)
 
 
 # ── Writing ──────────────────────────────────────────────────────────────────────────────────────
@@ -212,13 +169,14 @@ def property_value(kind: str, value: Value) -> dict[str, Any] | None:
 
 def holds(property: Mapping[str, Any] | None, value: Value) -> bool:
     """Whether a property says this already, so that writing it would only add to the page's history."""
-    kind = str((property or {}).get("type"))
+    property = property or {}
+    kind = str(property.get("type"))
     if kind == "date" and isinstance(value, int | float):
         moment = _date(property, UTC)
         return moment is not None and int(moment) == int(value)
     if kind in ("status", "select") and isinstance(value, str):
         return text_of(property) == option_name(value)
-    return kind in ("number", "checkbox") and (property or {}).get(kind) == value
+    return kind in ("number", "checkbox") and property.get(kind) == value
 
 
 def iso(value: Value) -> str:

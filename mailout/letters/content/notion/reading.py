@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from html import escape
 from itertools import groupby
 from typing import Any
 
 from mailout.letters.content.document import Media, Problem, cut
-from mailout.letters.content.notion import box_nodes as box
-from mailout.letters.content.notion import text_nodes as text
+from mailout.letters.content.notion import boxes, nodes
 from mailout.letters.content.notion.blocks import Block, as_mapping, walk
 from mailout.letters.content.notion.equations import readable
-from mailout.letters.content.notion.files import HostedFiles
-from mailout.letters.content.notion.links import safe_url, short, title_of
-from mailout.letters.content.notion.nodes import TOP, Node, Nodes
-from mailout.letters.content.notion.rich_text import Span, Spans, plain, spans_of
+from mailout.letters.content.notion.links import HostedFiles, safe_url, short, title_of
+from mailout.letters.content.notion.nodes import Node, Nodes, Paragraph, Written
+from mailout.letters.content.notion.rich_text import Span, Spans, inline_html, plain, spans_of
 from mailout.letters.content.refs import page_url
 from mailout.letters.content.variables import as_written, literal_braces
 from mailout.letters.content.videos import thumbnail_of
@@ -56,13 +55,13 @@ class Reader:
         self._readers: Mapping[str, Callable[[Block], Iterable[Node]]] = {
             "paragraph": self._paragraph,
             **dict.fromkeys(_HEADINGS, self._heading),
-            "toggle": lambda block: (text.Toggle(*self._words_of(block)),),
-            "quote": lambda block: (text.Quote(*self._words_of(block)),),
+            "toggle": lambda block: (nodes.Toggle(*self._words_of(block)),),
+            "quote": lambda block: (nodes.Quote(*self._words_of(block)),),
             "callout": self._callout,
             "button": self._button,
             "code": self._code,
             "equation": self._equation,
-            "divider": lambda _: (box.Rule(),),
+            "divider": lambda _: (Written("<hr>", ["* * *"]),),
             "image": self._image,
             **dict.fromkeys(("video", "audio", "file", "pdf"), self._file),
             **dict.fromkeys(("bookmark", "embed", "link_preview"), self._link),
@@ -83,14 +82,14 @@ class Reader:
 
     def nodes(self, blocks: Iterable[Block]) -> Nodes:
         """Neighbours of one list type become one list; everything else stands for itself."""
-        nodes: list[Node] = []
+        found: list[Node] = []
         for kind, run in groupby(blocks, key=lambda block: block.type if block.type in _LISTS else ""):
             if kind:
-                nodes.append(self._list(kind, list(run)))
+                found.append(self._list(kind, list(run)))
                 continue
             for block in run:
-                nodes.extend(node for node in self._one(block) if not _repeats_blank(node, nodes))
-        return tuple(nodes)
+                found.extend(node for node in self._one(block) if not _repeats_blank(node, found))
+        return tuple(found)
 
     def _one(self, block: Block) -> Iterable[Node]:
         reader = self._readers.get("button" if block.name == "button" else block.type)
@@ -104,7 +103,7 @@ class Reader:
             self._report(
                 f"Notion's block “{block.name}” does not work in mail: {outcome}. Use another block."
             )
-        shown: Nodes = (text.Paragraph(words),) if words else ()
+        shown: Nodes = (Paragraph(words),) if words else ()
         return shown + self.nodes(block.children)
 
     # ── Words ────────────────────────────────────────────────────────────────────────────────────
@@ -133,68 +132,69 @@ class Reader:
         spans, color, children = self._words_of(block)
         if color != "default" and not children and not plain(spans):
             return ()  # a coloured stripe without a word
-        return (text.Paragraph(_icon_text(block.data.get("icon")) + spans, color, children),)
+        return (Paragraph(_icon_text(block.data.get("icon")) + spans, color, children),)
 
     def _heading(self, block: Block) -> Iterable[Node]:
-        return (text.Heading(*self._words_of(block), _HEADINGS[block.type]),)
+        return (nodes.Heading(*self._words_of(block), _HEADINGS[block.type]),)
 
     def _callout(self, block: Block) -> Iterable[Node]:
         spans = self._spans(block)
         if (url := _only_link(spans)) and not block.children:
-            return (text.Button(spans, url),)
-        icon = self._files.icon(block) or _icon_text(block.data.get("icon"))
-        return (text.Callout(spans, _color(block), self.nodes(block.children), icon),)
+            return (boxes.button(spans, url),)
+        picture = self._files.icon(block)
+        icon = (Span("•", image=picture),) if picture else _icon_text(block.data.get("icon"))
+        return (nodes.Callout(spans, _color(block), self.nodes(block.children), icon),)
 
     def _button(self, block: Block) -> Iterable[Node]:
         """What it says and where it leads, as far as the API tells: today it tells neither."""
         spans = self._spans(block) or self._spans(block, "title")
         if url := safe_url(block.data.get("url")) or _only_link(spans):
-            return (text.Button(spans or (Span(short(url)),), url),)
+            return (boxes.button(spans or (Span(short(url)),), url),)
         self._report(BUTTON_UNKNOWN)
-        return (text.Paragraph(spans),) if spans else ()
+        return (Paragraph(spans),) if spans else ()
 
     def _code(self, block: Block) -> Iterable[Node]:
         source = spans_of(block.data.get("rich_text"), self._files.host, literal=True)
-        return (text.CodeBlock(source, self._spans(block, "caption")),)
+        return (boxes.code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
         expression = str(block.data.get("expression") or "")
         self._report_unreadable([expression])
-        return (text.Equation(expression),) if expression else ()
+        return (boxes.equation(expression),) if expression else ()
 
     def _list(self, kind: str, blocks: Sequence[Block]) -> Node:
         found = []
         for block in blocks:
             if block.trouble:
                 self._report(block.trouble)
-            found.append(text.Item(*self._words_of(block), checked=block.data.get("checked") is True))
+            found.append(nodes.Item(*self._words_of(block), checked=block.data.get("checked") is True))
         items = tuple(found)
         if kind == "to_do":
-            return text.ToDos(items)
+            return nodes.ToDos(items)
         if kind == "bulleted_list_item":
-            return text.Bullets(items)
+            return nodes.Bullets(items)
         first = blocks[0].data
         start: Any = first.get("list_start_index")
         style = str(first.get("list_format") or "numbers")
         counted = isinstance(start, int) and not isinstance(start, bool)
-        return text.Numbers(items, start if counted else 1, style)
+        return nodes.Numbers(items, start if counted else 1, style)
 
     def _tab(self, block: Block) -> Iterable[Node]:
         """Its paragraphs are the labels; what is under a label hangs from it."""
         for label in block.children:
             if label.type == "paragraph":
                 spans = _icon_text(label.data.get("icon")) + self._spans(label)
-                yield text.Heading(spans, _color(label), level=4)
+                yield nodes.Heading(spans, _color(label), level=4)
                 yield from self.nodes(label.children)
             else:
                 yield from self._one(label)
 
     def _meeting(self, block: Block) -> Iterable[Node]:
         title = self._spans(block, "title")
-        return ((text.Heading(title, level=3),) if title else ()) + self.nodes(block.children)
+        return ((nodes.Heading(title, level=3),) if title else ()) + self.nodes(block.children)
 
     def _contents(self, _: Block) -> Iterable[Node]:
-        return (text.TableOfContents(self._headings),) if self._headings else ()
+        return (boxes.table_of_contents(self._headings),) if self._headings else ()
 
     @cached_property
     def _headings(self) -> tuple[tuple[int, str], ...]:
@@ -213,8 +213,8 @@ class Reader:
         alt = plain(caption) or name or "Image"
         if url is None:
             self._report("This picture has no address that a mail can load. Upload it again.")
-            return (text.Paragraph(caption),) if caption else ()
-        return (box.Picture(url, alt, caption),)
+            return (Paragraph(caption),) if caption else ()
+        return (boxes.Picture(url, alt, caption),)
 
     def _file(self, block: Block) -> Iterable[Node]:
         url, name = self._files.file(block)
@@ -223,14 +223,18 @@ class Reader:
             self._report(f"The {block.type} here has no address that a mail can carry. Upload it again.")
         if not (url or name or caption):
             return ()
-        if not name:
-            name, caption = plain(caption), ()
-        return (self._pictured_video(box.Card(SIGNS[block.type], name, url, caption)),)
+        return (self._card(SIGNS[block.type], name, url, caption),)
 
-    def _pictured_video(self, card: box.Card) -> Node:
-        """With its picture, where it is a video and that is known."""
-        ref = self._files.video(card.url, card.html(TOP)) if card.url else None
-        return box.Video(card, card.url, ref) if card.url and ref else card
+    def _card(self, sign: str, name: str, url: str | None, caption: Spans) -> Node:
+        """What is said twice is shown once; a video has its picture, where that is known."""
+        if not name or plain(caption) == name:
+            name, caption = plain(caption), ()
+        card = boxes.card(sign, name, url, caption)
+        ref = self._files.video(url, card.html()) if url else None
+        if not (url and ref):
+            return card
+        said = [escape(name), inline_html(caption)]
+        return boxes.Video(card, url, ref, "<br>".join(filter(None, said)))
 
     def _link(self, block: Block) -> Iterable[Node]:
         written = str(block.data.get("url") or "").strip()
@@ -242,15 +246,15 @@ class Reader:
                 f"The address “{written}” cannot stand in a mail. Give one that begins with https://."
             )
         if url and block.type == "embed" and thumbnail_of(url):  # its address is an id, not words
-            return (self._pictured_video(box.Card(SIGNS["video"], plain(caption), url)),)
+            return (self._card(SIGNS["video"], "", url, caption),)
         said = plain(caption) or (title_of(url) if url else written)
-        return (box.Card(SIGNS[block.type], said, url),)
+        return (boxes.card(SIGNS[block.type], said, url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
         kind = str(block.data.get("type") or "")
         url = page_url(block.data.get(kind) if block.type == "link_to_page" else block.id)
         name = str(block.data.get("title") or "")
-        return (box.Card(SIGNS[block.type], name, url),) if name or url else ()
+        return (boxes.card(SIGNS[block.type], name, url),) if name or url else ()
 
     # ── Tables and columns ───────────────────────────────────────────────────────────────────────
 
@@ -260,9 +264,8 @@ class Reader:
         width = max((len(row) for row in rows), default=0)
         if not any(plain(cell) or _pictured(cell) for row in rows for cell in row):
             return others
-        filled = tuple(row + ((),) * (width - len(row)) for row in rows)
-        table = box.TableNode(
-            filled,
+        table = boxes.table(
+            [row + ((),) * (width - len(row)) for row in rows],
             header_row=block.data.get("has_column_header") is True,
             header_column=block.data.get("has_row_header") is True,
         )
@@ -276,7 +279,7 @@ class Reader:
 
     def _row_alone(self, block: Block) -> Iterable[Node]:
         cells = self._cells(block)
-        return (box.TableNode((cells,)),) if cells else ()
+        return (boxes.table((cells,)),) if cells else ()
 
     def _columns(self, block: Block) -> Iterable[Node]:
         columns = [(_ratio(column), self.nodes([column])) for column in block.children]
@@ -286,7 +289,7 @@ class Reader:
         total = sum(ratio or usual for ratio, _ in columns)
         if not columns:
             return ()
-        return (box.Columns(tuple(((ratio or usual) / total, children) for ratio, children in columns)),)
+        return (boxes.Columns(tuple(((ratio or usual) / total, children) for ratio, children in columns)),)
 
     def _report_unreadable(self, expressions: Iterable[str]) -> None:
         for expression in expressions:
@@ -302,9 +305,9 @@ class Reader:
 
 def _repeats_blank(node: Node, before: Sequence[Node]) -> bool:
     """Several empty paragraphs are one empty line."""
-    blank = isinstance(node, text.Paragraph) and node.is_blank
+    blank = isinstance(node, Paragraph) and node.is_blank
     last = before[-1] if before else None
-    return blank and isinstance(last, text.Paragraph) and last.is_blank
+    return blank and isinstance(last, Paragraph) and last.is_blank
 
 
 def _pictured(cell: Spans) -> bool:

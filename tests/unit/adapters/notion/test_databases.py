@@ -9,14 +9,14 @@ import pytest
 from mailout.adapters.notion import NotionConfig, NotionDatabases, NotionSource
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceNotFound, SourceUnavailable, UsageError
-from mailout.letters.content.notion.page import PropertyNames, StatusNames
+from mailout.letters.content.notion.page import PROPERTY_NAMES, StatusNames
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import LETTER, workspace
 from tests.stubs.running import NotionStub
 from tests.unit.adapters.notion.conftest import TestClock
 
-RUSSIAN = PropertyNames(subject="Тема", status="Статус")
+RUSSIAN = {**PROPERTY_NAMES, "subject": "Тема", "status": "Статус"}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SettingsError, SourceError
-from mailout.letters.content.notion.page import PropertyNames
+from mailout.letters.content.notion.page import PROPERTY_NAMES
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import ERRORS, LETTER, MAILOUTS, schema, workspace
 from tests.unit.adapters.notion.conftest import NOW, Notion, Start
@@ -55,7 +55,7 @@ def test_properties_may_have_other_names(start: Start) -> None:
     properties = content["pages"][LETTER]["properties"]
     properties["Статус"] = properties.pop("status")
     content["databases"] = {}
-    notion = start(content, properties=PropertyNames(status="Статус"))
+    notion = start(content, properties={**PROPERTY_NAMES, "status": "Статус"})
     notion.update({"status": "Failed"})
     assert notion.source.load_page(LETTER).status == "Failed"
 

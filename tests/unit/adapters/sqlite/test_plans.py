@@ -84,7 +84,7 @@ READS: Mapping[str, tuple[Callable[[SqliteStore, str], object], str]] = {
     ),
     "notifications": (
         lambda s, id: history_rows.latest_notifications(s, rehearsal=False),
-        "notifications_noted",
+        "email_outbox_notifications",
     ),
     "people by name": (
         lambda s, id: subscriber_rows.subscribers(s, after="b"),

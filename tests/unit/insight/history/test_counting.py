@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.insight.history import history_rows
-from mailout.insight.history.counting import days_ago, keep_counts, spread
+from mailout.insight.history.port import days_ago, spread
 from tests.clocks import FakeClock
 
 
@@ -15,8 +15,8 @@ def test_people_are_counted_for_the_day_of_the_zone(tmp_path: Path) -> None:
     clock = FakeClock()
     store = SqliteStore(tmp_path / "mailout.db", clock)
     clock.wall = 1_794_787_200.0  # 2026-11-16 00:00 UTC
-    keep_counts(store, ZoneInfo("America/Lima"))
-    keep_counts(store, ZoneInfo("Asia/Tokyo"))
+    for zone in ("America/Lima", "Asia/Tokyo"):
+        store.keep_counts(days_ago(store.now(), ZoneInfo(zone), 0))
     assert [day for day, _ in history_rows.people_over_time(store, "2026-11-01")] == [
         "2026-11-15",
         "2026-11-16",

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.base.errors import StoreUnavailable
-from mailout.insight.metrics.counted import FLUSH_SECONDS, counted
+from mailout.insight.metrics.counted import FLUSH_SECONDS, counted, counts_of
 from mailout.insight.metrics.port import BUCKETS, Counter, Sample
 from mailout.insight.metrics.scrape import rate_of, scrape
-from mailout.insight.metrics.tally import Tally
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import (
     Attempt,
@@ -80,10 +79,9 @@ def test_a_run_is_counted_from_its_first_claim_to_its_last_result(five: Scene) -
 
 
 def test_a_throttled_message_is_tried_again_and_that_is_counted() -> None:
-    tally = Tally()
     throttled = Result(Attempt("m", 1), State.PENDING, code="SES_THROTTLING", category="QUOTA_ERROR")
-    tally.step(Step("s", 1, 60.0, Pace("ses", 5.0), results=[throttled]), StepReply(now=NOON))
-    assert tally.take()[Counter.RETRIES.value, "QUOTA_ERROR"] == 1
+    counts = counts_of(Step("s", 1, 60.0, Pace("ses", 5.0), results=[throttled]), StepReply(now=NOON))
+    assert counts[Counter.RETRIES, "QUOTA_ERROR"] == 1
 
 
 def test_what_people_and_the_queue_do_is_counted_at_once(five: Scene) -> None:
@@ -152,14 +150,11 @@ def test_a_sender_s_counts_go_to_the_store_every_few_seconds(five: Scene) -> Non
 
 @given(st.lists(st.integers(0, 60_000)))
 def test_a_histogram_says_how_many_took_no_longer(durations: list[int]) -> None:
-    tally = Tally()
     results = [Result(Attempt("m", 1), State.SENT, duration_ms=ms) for ms in durations]
-    tally.step(Step("s", 1, 1, Pace("list", 0), results=results), StepReply(NOON))
-    taken = tally.take()
+    counts = counts_of(Step("s", 1, 1, Pace("list", 0), results=results), StepReply(NOON))
     for end in BUCKETS:
         sample = ("pipeline_processing_duration_seconds_bucket", f"SENT {end:g}")
-        assert taken.get(sample, 0) == sum(ms <= end * 1000 for ms in durations)
-    assert tally.take() == {}
+        assert counts.get(sample, 0) == sum(ms <= end * 1000 for ms in durations)
 
 
 @given(st.floats(0, 59.999), st.integers(0, 500))

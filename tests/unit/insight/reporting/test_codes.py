@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.reference import DOES, WAITING
 from mailout.base.errors import AbortCode
-from mailout.insight.reporting.codes import DOES, MESSAGES, NOTES, STOPPED, WAITING, remedy_of
+from mailout.insight.reporting.codes import MESSAGES, NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.summary import FailureGroup
 from mailout.outbox.delivery.error_codes import ANSWERS

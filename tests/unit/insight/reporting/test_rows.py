@@ -43,7 +43,7 @@ def test_the_file_lists_every_recipient_once_in_sending_order(
     mailout = office.mailout(emails)
     office.send(mailout.id)
     path = csv_path(tmp_path, mailout.id)
-    assert write_csv(office.store, mailout.id, path) == 10
+    write_csv(office.store, mailout.id, path)
     lines = read(path)
     assert [line["email"] for line in lines] == emails
     assert {line["status"] for line in lines} == {"sent"}

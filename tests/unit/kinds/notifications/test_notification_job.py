@@ -7,24 +7,26 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from mailout.kinds.notifications.job import (
     BrokenJob,
-    JobOptions,
+    WorkerOptions,
     as_date_time,
     build_job,
     language_tag,
     meeting_summary,
-    problems_of,
     require_valid,
     retry_delay,
 )
 from mailout.kinds.notifications.port import ProducerRow
 from mailout.kinds.notifications.rules import minutes_until
 
-OPTIONS = JobOptions("https://app.example.org/", "en-US")
+OPTIONS = WorkerOptions(
+    source="seats", provider="ses", zone=ZoneInfo("UTC"), base_url="https://app.example.org/", locale="en-US"
+)
 NOTED = {
     "courseTitle": "Intro",
     "sectionNumber": "01",
@@ -55,7 +57,7 @@ def row(event: Mapping[str, Any] | None = None, subscription: Mapping[str, Any] 
 
 def test_a_job_is_valid_and_what_was_noted_goes_before_the_tables() -> None:
     job = build_job(row(), OPTIONS)
-    assert list(problems_of(job)) == []
+    require_valid(job)
     assert job["event"]["courseTitle"] == "Intro"
     assert job["event"]["snapshotHash"] == "a1"
     assert job["event"]["eventAt"] == "2026-11-15T11:59:00Z"
@@ -117,7 +119,9 @@ def test_a_missing_variable_has_its_own_code() -> None:
 
 def test_an_address_is_never_repeated_in_what_is_said() -> None:
     job = build_job(row(subscription={"contact_value": "secret name"}), OPTIONS)
-    assert "secret" not in "; ".join(problems_of(job))
+    with pytest.raises(BrokenJob) as broken:
+        require_valid(job)
+    assert "secret" not in str(broken.value)
 
 
 @pytest.mark.parametrize(

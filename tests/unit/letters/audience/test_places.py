@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mailout.letters.audience.places import FilterError, read_filter, slug
-from mailout.letters.audience.segment_meaning import Person, matches
 from mailout.letters.audience.segment_tree import equal_to
+from tests.segment_meaning import Person, matches
 
 OHIO = "ocd-division/country:us/state:oh"
 

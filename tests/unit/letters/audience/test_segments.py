@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.letters.audience.segment_meaning import Person, day_of, fold, matches, number_of, text_of
-from mailout.letters.audience.segment_tree import SegmentError, Tree, hash_of, lists_of, whole
+from mailout.letters.audience.segment_tree import (
+    SegmentError,
+    Tree,
+    day_of,
+    fold,
+    hash_of,
+    lists_of,
+    number_of,
+    whole,
+)
 from mailout.letters.audience.segments import MOST_CONDITIONS, read_segment
+from tests.segment_meaning import Person, matches, text_of
 
 
 def text(value: str) -> list[str]:

@@ -39,8 +39,8 @@ def change_sheet(path: Path, change: Callable[[bytes], bytes]) -> Path:
 
 
 def far_cell(sheet: bytes) -> bytes:
-    """The last cell of all, behind an attribute that hides it from the check of sizes."""
-    far = b'<row r="1048576"><c s="1" x="' + b"y" * 200 + b'" r="XFD1048576"><v>1</v></c></row>'
+    """The last cell of all: room would be made for seventeen milliards of cells."""
+    far = b'<row r="1048576"><c s="1" r="XFD1048576"><v>1</v></c></row>'
     return with_row(sheet, far)
 
 
@@ -75,6 +75,20 @@ def test_a_workbook_that_asks_for_more_memory_than_there_is_ends_no_process_but_
     path = change_sheet(tmp_path / "people.xlsx", far_cell)
     assert path.stat().st_size < 2_000
     with pytest.raises(UsageError, match="more memory or time"):
+        open_table(path, HEADERS)
+
+
+def test_an_archive_that_unpacks_to_more_than_a_machine_holds_is_refused(tmp_path: Path) -> None:
+    """An upload of a few kilobytes must not fill the memory, whatever the file says of its own size."""
+    path, most = tmp_path / "people.zip", 1_000_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("people.csv", "email\na@example.org\n")
+    honest = path.read_bytes()
+    path.write_bytes(honest.replace((20).to_bytes(4, "little"), (most + 1).to_bytes(4, "little")))
+    with pytest.raises(UsageError, match="too large once it is unpacked"):
+        open_table(path, HEADERS)
+    path.write_bytes(honest.replace((20).to_bytes(4, "little"), (most - 1).to_bytes(4, "little")))
+    with pytest.raises(UsageError, match="cannot be read"):
         open_table(path, HEADERS)
 
 

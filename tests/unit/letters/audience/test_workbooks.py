@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
 
 from mailout.base.errors import UsageError
-from mailout.letters.audience import workbook_size
 from mailout.letters.audience.people_import import read_people
 from mailout.letters.audience.wishes import Answers
 from tests.unit.letters.audience import exports
@@ -128,11 +125,7 @@ def test_one_sheet_is_read_if_it_is_named(book: Path) -> None:
         read_people(book, Answers(sheet="New"))
 
 
-def test_what_is_no_workbook_is_said_to_be_none(tmp_path: Path) -> None:
-    broken = tmp_path / "people.xlsx"
-    broken.write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(UsageError, match="cannot be read as a workbook"):
-        read_people(broken)
+def test_a_text_has_no_sheets(tmp_path: Path) -> None:
     text = tmp_path / "people.csv"
     text.write_text("email\na@example.org\n", encoding="utf-8")
     with pytest.raises(UsageError, match="has no sheets"):
@@ -142,38 +135,6 @@ def test_what_is_no_workbook_is_said_to_be_none(tmp_path: Path) -> None:
 def test_an_empty_workbook_is_empty(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is empty"):
         read_people(write_workbook(tmp_path / "people.xlsx", People=[]))
-
-
-def test_a_small_file_that_unpacks_to_more_than_a_machine_holds_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An upload of a few kilobytes must not end the gateway, whatever the file says of its own size."""
-    monkeypatch.setattr(workbook_size, "MAX_UNPACKED_BYTES", 100_000)
-    path = write_workbook(tmp_path / "people.xlsx", People=[["email"], ["a@example.org"]])
-    assert read_people(path).people == 1
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book:
-        book.writestr("xl/media/more.xml", b" " * 120_000)
-    with pytest.raises(UsageError, match="too large once it is unpacked"):
-        read_people(path)
-    said = path.read_bytes().replace((120_000).to_bytes(4, "little"), (12).to_bytes(4, "little"))
-    path.write_bytes(said)
-    with pytest.raises(UsageError, match="too large once it is unpacked"):
-        read_people(path)
-
-
-def test_a_sheet_with_its_last_cell_at_the_end_of_the_world_is_refused(tmp_path: Path) -> None:
-    """Room would be made for seventeen milliards of cells."""
-    path = write_workbook(tmp_path / "people.xlsx", People=[["email"], ["a@example.org"]])
-    with zipfile.ZipFile(path) as book:
-        parts = {name: book.read(name) for name in book.namelist()}
-    sheet = "xl/worksheets/sheet1.xml"
-    far = b'<row r="1048576"><c s="1" r="XFD1048576"><v>1</v></c></row></sheetData>'
-    parts[sheet] = parts[sheet].replace(b"</sheetData>", far)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
-        for name, data in parts.items():
-            book.writestr(name, data)
-    with pytest.raises(UsageError, match="too large once it is unpacked"):
-        read_people(path)
 
 
 def write_ods(path: Path, rows: Sequence[Sequence[str]]) -> Path:
@@ -240,20 +201,3 @@ def test_an_archive_of_unknown_files_asks_which_of_them_want_mail(tmp_path: Path
         packed.writestr("photo.jpg", b"x")
     with pytest.raises(UsageError, match="holds no tables"):
         read_people(path)
-
-
-def test_a_damaged_workbook_is_refused_with_words_wherever_it_is_damaged() -> None:
-    """Offsets, sizes and names in it are its own word: whatever zipfile stumbles over is said."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as packed:
-        packed.writestr("xl/workbook.xml", "<workbook/>")
-        packed.writestr("b.xml", "<b/>")
-    data, said = whole.getvalue(), set()
-    for place, value in product(range(len(data)), (0, 6, 0x7F, 0xFF)):
-        damaged = data[:place] + bytes([value]) + data[place + 1 :]
-        try:
-            workbook_size.check_size("people.xlsx", damaged)
-        except UsageError as error:
-            said.add(str(error))
-    assert len(said) > 5
-    assert not any("workbook: ." in one for one in said)

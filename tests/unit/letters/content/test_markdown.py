@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.base.errors import UsageError
-from mailout.letters.content.front_matter import FrontMatter
+from mailout.letters.content.front_matter import LetterOptions
 from mailout.letters.content.inert_html import require_inert
 from mailout.letters.content.markdown import parse_markdown
 from mailout.letters.content.media import media_ref
@@ -23,7 +23,9 @@ def text_of(body: str) -> str:
 def test_front_matter_says_how_to_send():
     source = "---\nid: 007\nsubject: 'Новости: ноябрь'\ntest: true\nfrom_name: Ann\nlist: news\n---\nHello"
     mailout = parse_markdown(source, "n.md")
-    assert mailout.front == FrontMatter("007", "Новости: ноябрь", True, "Ann", "news")
+    assert mailout.options == LetterOptions(
+        id="007", subject="Новости: ноябрь", is_test=True, from_name="Ann", list="news"
+    )
     assert mailout.document.subject == "Новости: ноябрь"
     assert mailout.document.text_body == "Hello"
 
@@ -33,7 +35,7 @@ def test_front_matter_says_how_to_send():
 )
 def test_front_matter_may_be_missing_or_empty(source):
     mailout = parse_markdown(source, "n.md")
-    assert (mailout.front, mailout.document.text_body) == (FrontMatter(), "Hello")
+    assert (mailout.options, mailout.document.text_body) == (LetterOptions(), "Hello")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.letters.content.notion import Block, render
-from mailout.letters.content.notion.page import PropertyNames, page_of
+from mailout.letters.content.notion.page import page_of
 from tests.stubs.notion_letter import every_block
 
 KEYS = """
@@ -47,4 +47,4 @@ def test_no_answer_breaks_the_renderer(page: list[Block]) -> None:
 
 @given(objects)
 def test_no_answer_breaks_the_reading_of_properties(answer: dict[str, Any]) -> None:
-    assert isinstance(page_of(answer, PropertyNames()).subject, str)
+    assert isinstance(page_of(answer).subject, str)

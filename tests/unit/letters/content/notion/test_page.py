@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailout.letters.content.notion.page import PropertyNames, holds, page_of, property_value, text_items
+from mailout.letters.content.notion.page import PROPERTY_NAMES, holds, page_of, property_value, text_items
 from tests.stubs.notion_pages import Json, rich
 
 ID = "0f0e0d0c-0b0a-4908-8706-050403020100"
@@ -28,19 +28,19 @@ def test_values_are_often_null_and_properties_often_missing() -> None:
             is_test={"type": "checkbox", "checkbox": None},
             sent_at={"type": "date", "date": None},
         ),
-        PropertyNames(),
+        PROPERTY_NAMES,
     )
     assert (read.id, read.subject, read.status) == (ID, "", None)
     assert (read.is_test, read.sent_at, read.send_at, read.list) == (False, None, None, None)
 
 
 def test_the_title_is_the_subject_whatever_it_is_called() -> None:
-    read = page_of(page(Name={"type": "title", "title": rich("Hello\nthere")}), PropertyNames())
+    read = page_of(page(Name={"type": "title", "title": rich("Hello\nthere")}))
     assert read.subject == "Hello there"
 
 
 def test_a_subject_carries_none_of_our_marks() -> None:
-    read = page_of(page(subject={"type": "title", "title": rich("a\ue000email\ue001b")}), PropertyNames())
+    read = page_of(page(subject={"type": "title", "title": rich("a\ue000email\ue001b")}))
     assert read.subject == "aemailb"
 
 
@@ -58,13 +58,13 @@ def test_a_subject_carries_none_of_our_marks() -> None:
 def test_a_day_begins_at_midnight_where_the_sender_is(start: str, moment: float | None) -> None:
     """A letter dated Sunday must not leave on Saturday evening."""
     read = page_of(
-        page(send_at={"type": "date", "date": {"start": start}}), PropertyNames(), ZoneInfo("Europe/Berlin")
+        page(send_at={"type": "date", "date": {"start": start}}), PROPERTY_NAMES, ZoneInfo("Europe/Berlin")
     )
     assert read.send_at == moment
 
 
 def test_a_list_is_a_select_or_a_text() -> None:
-    names = PropertyNames(list="Audience")
+    names = {**PROPERTY_NAMES, "list": "Audience"}
     assert page_of(page(Audience={"type": "select", "select": {"name": "news"}}), names).list == "news"
     assert page_of(page(Audience={"type": "rich_text", "rich_text": rich(" news ")}), names).list == "news"
 

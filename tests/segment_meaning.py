@@ -6,35 +6,15 @@ matches nobody, also below `not`. Only `not has` finds blanks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import ge, gt, le, lt
 from typing import Any
 
-JOINED, EMAIL = "joined", "email"
-"""Fields that are not attributes: the day on which somebody became a subscriber (UTC), and the address."""
-WHITE_SPACE = " \t\n\r\f\v"
-_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
-_DAY = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01]))(?:[T ].*)?", re.DOTALL)
+from mailout.letters.audience.segment_tree import EMAIL, JOINED, WHITE_SPACE, day_of, fold, number_of
+
 _ORDERS = {"<": lt, "<=": le, ">": gt, ">=": ge}
-
-
-def fold(text: str) -> str:
-    """Without case, as Postgres has it: a letter for a letter, and one sigma."""
-    return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
-
-
-def number_of(text: str) -> float | None:
-    """None: it is none, or has so many digits that it is a name made of digits."""
-    return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def day_of(text: str) -> str | None:
-    """The day of an ISO date, with a time or without."""
-    found = _DAY.fullmatch(text)
-    return found.group(1) if found else None
 
 
 def text_of(value: Any) -> str | None:

@@ -12,8 +12,10 @@ import json
 import os
 import socket
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from mailout.base.errors import SettingsError, StoreError, UsageError
-from mailout.insight.retention.port import ArchiveCounts
+from mailout.outbox.delivery.protocol import Ledger
+from mailout.outbox.delivery.states import COLUMN_OF, State
 
 ROWS_A_PART = 50_000
 """So many are in memory at once, however long the mailout is."""
@@ -40,14 +43,24 @@ _SCHEMA = {name: kind for kind, names in _KINDS.items() for name in names.split(
 _ERASED = ("from_name", "variables", "recipient_id", "reply_to", "headers", "dedupe_key")
 
 
-class ParquetArchive:
-    """Fulfils `ArchiveFolder`."""
+@dataclass(frozen=True, slots=True)
+class ArchiveCounts:
+    """What an archive holds, counted in its file."""
+
+    ledger: Ledger
+    events: int
+    size: int  # bytes
+
+
+class ArchiveFolder:
+    """Where archives lie."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
+        """Nobody else archives into this folder meanwhile; UsageError: somebody does."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.fdopen(os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600))
@@ -61,65 +74,55 @@ class ParquetArchive:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # goes with the process, however that ends
             except BlockingIOError:
                 raise UsageError(
-                    f"Another `mailout archive` is at work in {self.folder}.",
+                    f"Another `mailout retention` is at work in {self.folder}.",
                     remedy="Wait until it has ended.",
                 ) from None
             yield
 
     def clear_up(self, place_of: Callable[[str], str | None]) -> None:
+        """What is still hidden gets its name if it is the truth, and goes if it is not.
+
+        `place_of`: where the store says that a mailout's archive lies.
+        """
         for hidden in self.folder.glob(".*.parquet*"):
             place = place_of(hidden.name.split(".")[1])
             if place and _hidden(path_of(place)) == hidden:
-                self.put_in_place(place)
+                hidden.rename(path_of(place))
+                _sync(self.folder)
             else:
                 hidden.unlink()
 
     def write(self, id: str, pages: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[str, ArchiveCounts]:
+        """Messages with their events, hidden, on the disk for good and read back; where it will lie."""
         path = self.folder / f"{id}.{uuid.uuid4().hex[:8]}.parquet"
         _write(map(_frame, pages), _hidden(path))
-        return f"{socket.gethostname()}:{path}", _tally(_hidden(path))
+        return f"{socket.gethostname()}:{path}", _counts(_hidden(path))
 
-    def discard(self, place: str) -> None:
-        _hidden(path_of(place)).unlink(missing_ok=True)
-
-    def put_in_place(self, place: str) -> None:
+    def counts(self, place: str) -> ArchiveCounts | None:
+        """None: it is not here."""
         path = path_of(place)
-        if _hidden(path).is_file():
-            _hidden(path).rename(path)
-            _sync(path.parent)
-
-    def tally(self, place: str) -> ArchiveCounts | None:
-        path = path_of(place)
-        return _tally(path) if path.is_file() else None
+        return _counts(path) if path.is_file() else None
 
     def event_ids(self, place: str) -> Iterator[Sequence[str]]:
         return _event_ids(path_of(place))
 
-    def forget(self, place: str, email: str, instead: str) -> tuple[int, int] | None:
-        """Erase a person from one archive: how many messages and events; None: it is not here.
+    def forget(self, place: str, email: str, instead: str) -> bool | None:
+        """Erase a person from one archive. False: they are not in it; None: it is not here.
 
         As the store does it (`Feedback.forget`). The file is replaced at once: interrupted, it is done again.
         """
         path = path_of(place)
         if not path.is_file():
             return None
-        messages = events = 0
         theirs = (pl.col("email") == email) | pl.col("events").str.contains(_as_json(email), literal=True)
         with _readable(path):
             if not pl.scan_parquet(path).filter(theirs).select(pl.len()).collect().item():
-                return 0, 0
-
-        def erased(frame: pl.DataFrame) -> pl.DataFrame:
-            nonlocal messages, events
-            frame, *found = _erase(frame, email, instead)
-            messages, events = messages + found[0], events + found[1]
-            return frame
-
+                return False
         beside = _hidden(path).with_suffix(".parquet.new")
-        _write(map(erased, _parts(path)), beside)
+        _write((_erased(frame, email, instead) for frame in _parts(path)), beside)
         beside.replace(path)
         _sync(path.parent)
-        return messages, events
+        return True
 
 
 def path_of(place: str) -> Path:
@@ -179,11 +182,20 @@ def _event_ids(path: Path) -> Iterator[Sequence[str]]:
         yield [event["id"] for events in part["events"] for event in json.loads(events)]
 
 
-def _tally(path: Path) -> ArchiveCounts:
-    """Counted in the file; an id that is there twice counts once."""
+def _counts(path: Path) -> ArchiveCounts:
+    """An id that is there twice counts once."""
     with _readable(path):
         states = pl.read_parquet(path, columns=["id", "state"]).unique("id")["state"].value_counts()
-    return ArchiveCounts(dict(states.iter_rows()), sum(map(len, _event_ids(path))), path.stat().st_size)
+    return ArchiveCounts(
+        ledger_of(dict(states.iter_rows())), sum(map(len, _event_ids(path))), path.stat().st_size
+    )
+
+
+def ledger_of(states: Mapping[str, int]) -> Ledger:
+    columns = Counter[str]()
+    for state, n in states.items():
+        columns[COLUMN_OF[State(state)].value] += n
+    return Ledger(columns.total(), **columns)
 
 
 @contextmanager
@@ -235,18 +247,19 @@ def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _erase(frame: pl.DataFrame, email: str, instead: str) -> tuple[pl.DataFrame, int, int]:
-    """The rows without this person, and how many messages and events were theirs."""
-    mine, quoted, events = pl.col("email") == email, _as_json(email), 0
+def _erased(frame: pl.DataFrame, email: str, instead: str) -> pl.DataFrame:
+    """The rows without this person."""
+    mine, quoted = pl.col("email") == email, _as_json(email)
     told = frame["events"].to_list()
     for place, text in enumerate(told):
         if quoted in text:
             kept = json.loads(text)
-            for event in kept:
-                if event["email"] == email:
-                    event |= {"email": instead, "detail": {}}
-                    events += 1
-            told[place] = _as_json(kept)
+            told[place] = _as_json(
+                [
+                    event | {"email": instead, "detail": {}} if event["email"] == email else event
+                    for event in kept
+                ]
+            )
     changes = [
         pl.lit(instead).alias("email"),
         *(pl.lit(None, pl.String).alias(name) for name in _ERASED),
@@ -255,8 +268,7 @@ def _erase(frame: pl.DataFrame, email: str, instead: str) -> tuple[pl.DataFrame,
             for name in ("error_message", "history")
         ),
     ]
-    erased = frame.with_columns(
+    return frame.with_columns(
         pl.Series("events", told, dtype=pl.String),
         *(pl.when(mine).then(new).otherwise(new.meta.output_name()) for new in changes),
     )
-    return erased, frame.filter(mine).height, events

@@ -1,0 +1,125 @@
+"""How much there is at one moment: memory, open files, files, and whether any of it grows."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from tests.chaos.up import PARTS as KILLED
+from tests.e2e.processes import processes_of
+
+PARTS = {**KILLED, "supervisor": "cli up"}
+"""What lives as long as `mailout up`, by its command; runs come and go."""
+SETTLE_SECONDS = 120.0
+"""After a process has begun, before its memory is compared."""
+GROWTH_ALLOWED = 1.15
+LEAST_LOOKS = 6
+"""Fewer at one process tell nothing of growth."""
+FILES_ALLOWED = 25
+"""More files than before that belong to no letter: twenty journals of senders that have ended are kept, and
+logs are rotated."""
+WAL_MB_ALLOWED = 64.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Its processes; after a kill it has others."""
+
+    pids: tuple[int, ...]
+    memory_mb: float
+    open_files: int
+
+
+@dataclass(frozen=True)
+class Look:
+    at: float
+    parts: Mapping[str, Part]
+    files: int  # in its home
+    own_files: int  # of these, what belongs to no letter
+    disk_mb: float
+    wal_mb: float
+
+
+def look(home: Path, at: float) -> Look:
+    living = processes_of(home)
+    of = {name: tuple(pid for pid, said in living.items() if does in said) for name, does in PARTS.items()}
+    sizes = {file: _size(file) for file in home.rglob("*") if file.is_file()}
+    return Look(
+        at,
+        {
+            name: Part(pids, sum(map(_memory_mb, pids)), sum(map(_open_files, pids)))
+            for name, pids in of.items()
+        },
+        len(sizes),
+        sum(not _is_of_a_letter(file.relative_to(home)) for file in sizes),
+        sum(sizes.values()) / 1e6,
+        sum(size for file, size in sizes.items() if file.name.endswith("-wal")) / 1e6,
+    )
+
+
+def _is_of_a_letter(file: Path) -> bool:
+    return file.parts[0] == "reports" or file.name.startswith("letter-")
+
+
+def _memory_mb(pid: int) -> float:
+    """Its own: files that it has mapped count less the more others on the machine have them, too."""
+    try:
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    found = re.search(r"^Pss_Anon:\s+(\d+) kB", told, re.MULTILINE)
+    return int(found[1]) / 1000 if found else 0.0
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _open_files(pid: int) -> int:
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def settled(looks: Sequence[Look]) -> Sequence[Look]:
+    """Since everything was there; all of them, if it never was for long."""
+    return [one for one in looks if one.at > SETTLE_SECONDS] or looks
+
+
+def growing(looks: Sequence[Look]) -> Sequence[str]:
+    """What is more at the end than it should be; of each part, within the longest life of one process."""
+    found = []
+    for name in PARTS:
+        life = _longest_life(looks, name)
+        if (growth := growth_of([one.memory_mb for one in life])) > GROWTH_ALLOWED:
+            found.append(f"memory of the {name} grew by {growth - 1:.0%}")
+        if (growth := growth_of([one.open_files for one in life])) > GROWTH_ALLOWED:
+            found.append(f"open files of the {name} grew by {growth - 1:.0%}")
+    first, last = settled(looks)[0], looks[-1]
+    if last.own_files > first.own_files + FILES_ALLOWED:
+        found.append(f"{last.own_files - first.own_files} more files, of no letter")
+    if last.wal_mb > WAL_MB_ALLOWED:
+        found.append(f"{last.wal_mb:.0f} MB in write-ahead logs")
+    return found
+
+
+def _longest_life(looks: Sequence[Look], name: str) -> Sequence[Part]:
+    lives = [list(life) for _, life in groupby(looks, lambda one: one.parts[name].pids)]
+    longest = max(lives, key=len)
+    return [one.parts[name] for one in longest if one.at > longest[0].at + SETTLE_SECONDS]
+
+
+def growth_of(values: Sequence[float]) -> float:
+    """The last third against the first: a kill makes single values jump."""
+    third = len(values) // 3
+    if len(values) < LEAST_LOOKS:
+        return 1.0
+    return statistics.median(values[-third:]) / statistics.median(values[:third])
