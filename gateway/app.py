@@ -21,7 +21,7 @@ from gateway.access import Refused, WrongTokens
 from gateway.answers import Health, Held, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
 from gateway.dashboard import router as dashboard
-from gateway.dashboard.desk import Tools
+from gateway.dashboard.desk import Desk, Tools
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
 from gateway.readers import join, preferences, unsubscribe, web_archive
@@ -116,7 +116,9 @@ def create_app(
     api.include(app, settings, store, wrong)
     app.include_router(media.router(settings.mailout_home / "media"))
     app.include_router(progress.router(settings, store, queue_forecast, wrong))
-    app.include_router(dashboard.router(settings, store, queue_forecast, emitter, wrong_passwords, tools))
+    tools = tools or Tools()
+    app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
+    app.include_router(dashboard.routes)
 
     @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)
     def health() -> Health:

@@ -94,7 +94,11 @@ def router(
     handshakes = NotionHandshakes(settings)
 
     async def ask(asked: Asked) -> bool:
-        return await write_request(store, emitter, asked)
+        """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
+        new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
+        if new:
+            tell_prefect(emitter, asked)
+        return new
 
     @routes.post(
         "/send-mailout",
@@ -143,13 +147,10 @@ def router(
     return routes
 
 
-async def write_request(store: QueueStore, emitter: Emitter | None, asked: Asked) -> bool:
-    """Durable first; then Prefect gets an event, unless it got one just now, or the time that was chosen is
-    to come: the watch looks for it then. Whether it is new."""
-    new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
-    if new and emitter is not None and asked.not_before is None:
+def tell_prefect(emitter: Emitter | None, asked: Asked) -> None:
+    """Of a time that is to come the watch takes care."""
+    if emitter is not None and asked.not_before is None:
         emitter.emit(EVENT, {"ref": asked.ref, "test": asked.test, "if_ready": asked.if_ready})
-    return new
 
 
 def _ref_of(wanted: MailoutRequest, store: QueueStore) -> str:

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-from collections.abc import Callable, Coroutine, Iterable
+import json
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
-from typing import Any, Never
+from typing import Annotated, Any, Never
 from urllib.parse import quote, unquote, urlsplit
+from zoneinfo import ZoneInfo
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.checks import Checks
-from gateway.dashboard.forms import Form, read_form, read_upload
+from gateway.dashboard.forms import Form, KeptFiles, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
-from gateway.dashboard.sign_in_links import SignInLinks
-from gateway.dashboard.used import UsedPages
-from gateway.dashboard.views import HEADERS, Views, go_to
+from gateway.dashboard.sign_in_links import SignInLinks, people_of
+from gateway.dashboard.views import HEADERS, UsedPages, Views, go_to
 from gateway.prefect_events import Emitter
 from gateway.server import site_of
+from gateway.stream import Stream
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import CheckGroup
 from mailout.insight.history.port import Act
+from mailout.insight.reporting.queue_json import snapshot_dict
 from mailout.kinds.mailouts.drafts import DraftReader
 from mailout.kinds.notifications.port import ProducerQueue
 from mailout.outbox.queue.snapshot import QueueForecast
@@ -62,87 +65,54 @@ class Tools:
     drafts: DraftReader | None = None  # None: what is written cannot be read here
 
 
-@dataclass(frozen=True)
 class Desk:
-    settings: Settings
-    store: Store
-    queue_forecast: QueueForecast
-    zone: tzinfo
-    views: Views
-    sessions: Sessions
-    signed_out: SignedOut
-    wrong: WrongPasswords
-    used: UsedPages
-    checks: Checks
-    emitter: Emitter | None = None
-    tools: Tools = Tools()
-    links: SignInLinks | None = None  # None: nobody signs in by a link
+    """One for the whole gateway, as `app.state.desk`."""
 
-    # ── who ──
-
-    def visitor(self, request: Request, *, admin: bool = False) -> LoginSession:
-        session = signed_in(request)
-        if session is None:
-            raise EarlyResponse(self._to_login(request))
-        if admin and not session.is_admin:
-            raise EarlyResponse(self.refuse(request, 403, ONLY_ADMIN, session))
-        return session
-
-    def _to_login(self, request: Request) -> Response:
-        if request.headers.get("hx-request"):  # a part of a page: the whole page has to go there
-            return Response(status_code=401, headers={"HX-Redirect": "/login", **HEADERS})
-        asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
-        return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
-
-    def who(self, request: Request, session: LoginSession) -> str:
-        return f"{session.name} ({self.site(request)})"
-
-    def site(self, request: Request) -> str:
-        return site_of(request.client.host if request.client else None)
-
-    # ── acts ──
-
-    async def acting(
-        self, request: Request, *, admin: bool = True, file_bytes: int = 0
-    ) -> tuple[LoginSession, Form]:
-        """Who acts, and with what: signed in, of the right role, with a form made for this session; where a
-        file may come with it, one of so many bytes."""
-        session = self.visitor(request, admin=admin)
-        if not from_here(request):
-            raise EarlyResponse(self.refuse(request, 403, "The request came from another site.", session))
-        form = await (read_upload(request, file_bytes) if file_bytes else read_form(request))
-        if any("\0" in value for _, value in form.fields):
-            said = "A field contains a character that cannot be stored (NUL). Go back and type it again."
-            raise EarlyResponse(self.refuse(request, 400, said, session))
-        if not _same(form.get("csrf"), session.csrf):
-            said = "The form is out of date or not ours. Go back, reload the page, and try again."
-            raise EarlyResponse(self.refuse(request, 403, said, session))
-        return session, form
-
-    async def do(
+    def __init__(
         self,
-        request: Request,
-        session: LoginSession,
-        do: Callable[[], object],
-        *,
-        what: str,
-        about: str = "",
-        said: str | Callable[[], str],
-        back: str,
-    ) -> Response:
-        """Do it, write down who did it, and say so on the next page; or say there why not. What can only be
-        said afterwards is asked for then."""
-        try:
-            await run_in_threadpool(do)
-        except StoreError as error:
-            if not isinstance(error, NotFound):
-                raise
-            return go_to(back, str(error))
-        except MailoutError as error:
-            return go_to(back, str(error))
-        await run_in_threadpool(self.store.write_act, Act(self.who(request, session), what, about))
-        return go_to(back, said if isinstance(said, str) else said())
+        settings: Settings,
+        store: Store,
+        queue_forecast: QueueForecast,
+        emitter: Emitter | None,
+        wrong: WrongPasswords,
+        tools: Tools,
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.queue_forecast = queue_forecast
+        self.emitter = emitter
+        self.wrong = wrong
+        self.tools = tools
+        self.rehearses = queue_forecast.rehearses
+        # Where nothing leaves the machine, rehearsals are the letters.
+        self.modes: Sequence[str] = ("real", "rehearsal") if self.rehearses else ("real",)
+        self.zone = ZoneInfo(settings.send_timezone)
+        self.used = UsedPages(settings, store, self.modes, rehearses=self.rehearses)
+        self.views = Views(self.zone, settings.org_name, rehearses=self.rehearses, more_pages=self.used.menu)
+        self.links: SignInLinks | None = None  # nobody signs in by a link
+        if people_of(settings):
+            self.links = SignInLinks(settings, store, rehearses=self.rehearses, emitter=emitter)
+        self.sessions = Sessions(
+            settings.admin_password,
+            settings.editor_password,
+            people=self.links.people if self.links else None,
+            secrets=settings.unsubscribe_keys,
+        )
+        self.signed_out = SignedOut(store)
+        self.checks = Checks(tools.examine, store.now)
+        self.uploads = KeptFiles(settings.mailout_home / "imports")
+        self.stream = Stream(self._moved)
+
+    def _moved(self) -> dict[str, str]:
+        """That something has changed is enough: nothing of the queue is sent along."""
+        found = snapshot_dict(self.queue_forecast.snapshot())
+        found.pop("as_of")
+        text = json.dumps(found, sort_keys=True, default=str)
+        return {"seen": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+    def closed(self, request: Request) -> Response:
+        """Nobody can sign in: how to change that."""
+        return self.views.page(request, "closed.html.j2", status=403)
 
     def refuse(
         self, request: Request, status: int, why: str, session: LoginSession | None = None
@@ -154,45 +124,153 @@ class Desk:
 _TITLES = {400: "Not understood", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 
 
-def page_route(desk: Desk) -> type[APIRoute]:
-    """Routes whose errors are pages, not JSON."""
+@dataclass
+class Visit:
+    """Somebody who is signed in asks for a page."""
 
-    def look(request: Request) -> None:
-        desk.used.look()
-        if desk.signed_out.has(request.state.session):
-            request.state.session = None
+    desk: Desk
+    request: Request
+    session: LoginSession
 
-    class PageRoute(APIRoute):
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            handle = super().get_route_handler()
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        return self.desk.views.page(self.request, template, self.session, status, **values)
 
-            async def handler(request: Request) -> Response:
-                request.state.session = desk.sessions.read(request.cookies.get(COOKIE))
-                return with_secure_cookies(request, await answered(request))
+    @property
+    def who(self) -> str:
+        return f"{self.session.name} ({site(self.request)})"
 
-            async def answered(request: Request) -> Response:
-                try:
-                    if request.state.session is not None:
-                        await run_in_threadpool(look, request)
-                    if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
-                        return desk.refuse(request, 404, "There is no such page.")
-                    return await handle(request)
-                except EarlyResponse as early:
-                    return early.response
-                except NotFound as error:
-                    return desk.refuse(request, 404, str(error), signed_in(request))
-                except StoreError as error:
-                    request.state.why = str(error)
-                    said = "The store does not answer just now. Try again in a moment."
-                    return desk.refuse(request, 503, said, signed_in(request))
 
-            return handler
+@dataclass
+class Action(Visit):
+    """They act, with a form made for this session."""
 
-    return PageRoute
+    form: Form
+
+    def back_to(self, path: str) -> None:
+        """The page that follows. From here on, why something cannot be done is said there."""
+        self.request.state.back = path
+
+    def done(self, what: str, about: str, said: str) -> Response:
+        """Write down who did it, and say so on the next page."""
+        self.desk.store.write_act(Act(self.who, what, about))
+        return go_to(self.request.state.back, said)
+
+
+async def _visit(request: Request) -> Visit:
+    desk: Desk = request.app.state.desk
+    session = signed_in(request)
+    if session is None:
+        raise EarlyResponse(_to_login(request) if desk.sessions.open else desk.closed(request))
+    return Visit(desk, request, session)
+
+
+Visitor = Annotated[Visit, Depends(_visit)]
+
+
+async def _admin_visit(visit: Visitor) -> Visit:
+    if not visit.session.is_admin:
+        raise EarlyResponse(visit.desk.refuse(visit.request, 403, ONLY_ADMIN, visit.session))
+    return visit
+
+
+Admin = Annotated[Visit, Depends(_admin_visit)]
+
+
+async def read_act(visit: Visit, file_bytes: int = 0) -> Action:
+    """Where a file may come with the form, one of so many bytes."""
+
+    def refused(status: int, said: str) -> EarlyResponse:
+        return EarlyResponse(visit.desk.refuse(visit.request, status, said, visit.session))
+
+    if not from_here(visit.request):
+        raise refused(403, "The request came from another site.")
+    form = await (read_upload(visit.request, file_bytes) if file_bytes else read_form(visit.request))
+    if any("\0" in value for _, value in form.fields):
+        raise refused(
+            400, "A field contains a character that cannot be stored (NUL). Go back and type it again."
+        )
+    if not hmac.compare_digest(form.get("csrf").encode(), visit.session.csrf.encode()):
+        raise refused(403, "The form is out of date or not ours. Go back, reload the page, and try again.")
+    return Action(visit.desk, visit.request, visit.session, form)
+
+
+async def _any_act(visit: Visitor) -> Action:
+    return await read_act(visit)
+
+
+async def _admin_act(visit: Admin) -> Action:
+    return await read_act(visit)
+
+
+AnyAct = Annotated[Action, Depends(_any_act)]
+AdminAct = Annotated[Action, Depends(_admin_act)]
+
+
+def page_routes() -> APIRouter:
+    return APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+class PageRoute(APIRoute):
+    """Its errors are pages, not JSON."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            desk: Desk = request.app.state.desk
+            request.state.session = desk.sessions.read(request.cookies.get(COOKIE))
+            request.state.back = ""
+            return with_secure_cookies(request, await answered(desk, request))
+
+        async def answered(desk: Desk, request: Request) -> Response:
+            try:
+                if request.state.session is not None:
+                    await run_in_threadpool(_look, desk, request)
+                if "\0" in unquote(f"{request.url.path}?{request.url.query}"):
+                    return desk.refuse(request, 404, "There is no such page.")
+                return await handle(request)
+            except EarlyResponse as early:
+                return early.response
+            except MailoutError as error:
+                return _instead(desk, request, error)
+
+        return handler
+
+
+def _look(desk: Desk, request: Request) -> None:
+    desk.used.look()
+    if desk.signed_out.has(request.state.session):
+        request.state.session = None
+
+
+def _instead(desk: Desk, request: Request, error: MailoutError) -> Response:
+    """What is shown after an error; one that nobody foresaw is raised again."""
+    if isinstance(error, StoreError) and not isinstance(error, NotFound):
+        said = "The store does not answer just now. Try again in a moment."
+        response = desk.refuse(request, 503, said, signed_in(request))
+        request.state.why = str(error)
+        return response
+    if request.state.back:
+        return go_to(request.state.back, str(error))
+    if isinstance(error, NotFound):
+        return desk.refuse(request, 404, str(error), signed_in(request))
+    raise error
+
+
+def _to_login(request: Request) -> Response:
+    if request.headers.get("hx-request"):  # a part of a page: the whole page has to go there
+        return Response(status_code=401, headers={"HX-Redirect": "/login", **HEADERS})
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
+    return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
+
+
+def site(request: Request) -> str:
+    return site_of(request.client.host if request.client else None)
 
 
 def signed_in(request: Request) -> LoginSession | None:
-    """Whose request it is, as `page_route` found."""
+    """Whose request it is, as `PageRoute` found."""
     found: LoginSession | None = request.state.session
     return found
 
@@ -215,7 +293,3 @@ def with_secure_cookies(request: Request, response: Response) -> Response:
             for name, value in response.raw_headers
         ]
     return response
-
-
-def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())

@@ -1,8 +1,15 @@
-"""What a form sends: fields, and at most one file."""
+"""What a form sends: fields, and at most one file, which is kept for a while."""
 
 from __future__ import annotations
 
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qsl
 
 from python_multipart.exceptions import FormParserError
@@ -18,6 +25,10 @@ MOST_FIELDS = 500
 MOST_CONTENT_TYPE_CHARACTERS = 300
 """A boundary has at most 70."""
 MOST_PART_HEADERS, MOST_PART_HEADER_BYTES = 4, 2048
+UPLOAD_KEPT_SECONDS = 3600.0
+NAME_LENGTH = 60
+"""Characters of a file's name: of up to four bytes each, and disks take 255."""
+_TOKEN = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +122,61 @@ class _Parts:
             self._files.append((self._options[b"filename"].decode("utf-8", "replace"), bytes(self._data)))
         else:
             self._fields.append((name, self._data.decode("utf-8", "replace")))
+
+
+def in_a_while(seconds: float, do: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, do)
+    timer.daemon = True
+    timer.start()
+
+
+class KeptFiles:
+    """Uploaded files, each in a folder of its own under its own name: the name may say who is in it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        now: Callable[[], float] = time.time,
+        later: Callable[[float, Callable[[], None]], None] = in_a_while,
+    ) -> None:
+        self._later = later
+        self._folder = folder
+        self._now = now
+        self._waits = False
+        self.clear_up()
+
+    def keep(self, name: str, data: bytes) -> str:
+        token = secrets.token_hex(16)
+        place = self._folder / token
+        place.mkdir(mode=0o700, parents=True)
+        plain = re.sub(r"[^\w .()-]+", "_", name.replace("\\", "/").rpartition("/")[2]).lstrip(". ")
+        path = place / (plain[-NAME_LENGTH:] or "people.csv")
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+        self.clear_up()
+        return token
+
+    def path(self, token: str) -> Path | None:
+        if not _TOKEN.fullmatch(token):
+            return None
+        folder = self._folder / token
+        return next(iter(folder.iterdir()), None) if folder.is_dir() else None
+
+    def remove(self, token: str) -> None:
+        if _TOKEN.fullmatch(token):
+            shutil.rmtree(self._folder / token, ignore_errors=True)
+
+    def clear_up(self) -> None:
+        """What nobody has imported goes; what is too young for that is looked at again later."""
+        places = list(self._folder.iterdir()) if self._folder.is_dir() else []
+        kept = [place for place in places if _TOKEN.fullmatch(place.name)]
+        for place in kept:
+            if place.stat().st_mtime <= self._now() - UPLOAD_KEPT_SECONDS:
+                shutil.rmtree(place, ignore_errors=True)
+        if any(place.exists() for place in kept) and not self._waits:
+            self._waits = True
+            self._later(UPLOAD_KEPT_SECONDS, self._again)
+
+    def _again(self) -> None:
+        self._waits = False
+        self.clear_up()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from gateway.dashboard.checks import CHECKS_WAIT_SECONDS, CheckResults
-from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.letter_numbers import modes_shown
+from gateway.dashboard.checks import CHECKS_WAIT_SECONDS
+from gateway.dashboard.desk import Admin, Desk, Visitor, page_routes
 from mailout.insight.alerts import alert_rows
 from mailout.insight.history import history_rows
 from mailout.insight.metrics import metric_rows
@@ -20,52 +19,50 @@ from mailout.outbox.queue.mailout import Mailout, Status
 
 RATE_LETTERS = 20
 """Letters over which rates are taken."""
+WORDS = {
+    "bounced": ("Bounces", "Amazon SES reviews accounts at 5 % and stops them at 10 %."),
+    "complained": ("Complaints", "Gmail and Yahoo ask for less than 0.1 % and refuse at 0.3 %."),
+}
 
 
-def router(desk: Desk) -> APIRouter:
-    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+routes = page_routes()
 
-    @routes.get("/system")
-    def system(request: Request) -> Response:
-        session = desk.visitor(request)
-        scope = desk.queue_forecast.scope
-        vitals, signs = metric_rows.vitals(desk.store, scope), alert_rows.alert_signs(desk.store, scope)
-        sent = recently_sent(desk)
-        return desk.views.page(
-            request,
-            "system.html.j2",
-            session,
-            rates=rates_of(sent, desk.settings.max_bounce_rate, desk.settings.max_complaint_rate),
-            quota=outbox_rows.quota(desk.store, scope),
-            quota_most=signs.quota_most,
-            pace=desk.queue_forecast.rate * vitals.pace.factor_now(signs.now),
-            vitals=vitals,
-            senders=[(m.locked_by, m) for m in sent if m.status is Status.PROCESSING and m.locked_by],
-            inbox=feedback_rows.inbox_counts(desk.store),
-            unheard=signs.unheard_since,
-            transport=desk.settings.mailout_transport,
-            acts=history_rows.acts(desk.store, limit=50) if session.is_admin else [],
-            **_checked(desk, desk.checks.known(wait=CHECKS_WAIT_SECONDS)),
-        )
 
-    @routes.get("/system/checks")
-    def cards(request: Request) -> Response:
-        session = desk.visitor(request, admin=True)
-        results = desk.checks.known(wait=CHECKS_WAIT_SECONDS)
-        return desk.views.page(request, "checks.html.j2", session, **_checked(desk, results))
+@routes.get("/system")
+def system(visit: Visitor) -> Response:
+    desk = visit.desk
+    scope = desk.queue_forecast.scope
+    vitals, signs = metric_rows.vitals(desk.store, scope), alert_rows.alert_signs(desk.store, scope)
+    sent = recently_sent(desk)
+    return visit.page(
+        "system.html.j2",
+        rates=rates_of(desk, sent),
+        quota=outbox_rows.quota(desk.store, scope),
+        quota_most=signs.quota_most,
+        pace=desk.queue_forecast.rate * vitals.pace.factor_now(signs.now),
+        vitals=vitals,
+        senders=[(m.locked_by, m) for m in sent if m.status is Status.PROCESSING and m.locked_by],
+        inbox=feedback_rows.inbox_counts(desk.store),
+        unheard=signs.unheard_since,
+        transport=desk.settings.mailout_transport,
+        acts=history_rows.acts(desk.store, limit=50) if visit.session.is_admin else [],
+        **_checked(desk),
+    )
 
-    return routes
+
+@routes.get("/system/checks")
+def cards(visit: Admin) -> Response:
+    return visit.page("checks.html.j2", **_checked(visit.desk))
 
 
 def recently_sent(desk: Desk) -> Sequence[Mailout]:
-    modes, statuses = modes_shown(desk.queue_forecast.rehearses), [Status.COMPLETED, Status.PROCESSING]
-    return history_rows.letters(desk.store, modes=modes, statuses=statuses, limit=RATE_LETTERS)
+    statuses = [Status.COMPLETED, Status.PROCESSING]
+    return history_rows.letters(desk.store, modes=desk.modes, statuses=statuses, limit=RATE_LETTERS)
 
 
 def reds(desk: Desk) -> Sequence[str] | None:
     """What Health shows in red, in a few words each; None: nobody has looked yet. Asks nobody."""
-    settings = desk.settings
-    rates = rates_of(recently_sent(desk), settings.max_bounce_rate, settings.max_complaint_rate)
+    rates = rates_of(desk, recently_sent(desk))
     found = [f"{one['name']} are over the line" for one in rates if one["level"] == "fail"]
     known = desk.checks.known()
     if known is None:
@@ -73,11 +70,18 @@ def reds(desk: Desk) -> Sequence[str] | None:
     return found + [f"{one.name}: {one.message}" for _, one in known.of("fail")]
 
 
-def _checked(desk: Desk, results: CheckResults | None) -> dict[str, Any]:
+def _checked(desk: Desk) -> dict[str, Any]:
+    results = desk.checks.known(wait=CHECKS_WAIT_SECONDS)
     red = reds(desk)
     warned = results.of("warn") if results else ()
+    health = "The checks are running."
+    if red:
+        health = "One thing is wrong." if len(red) == 1 else f"{len(red)} things are wrong."
+    elif results is not None:
+        worth = f" {count(len(warned), 'thing is', 'things are')} worth a look." if warned else ""
+        health = f"Everything works.{worth}"
     return {
-        "health": _sentence(red, len(warned), results),
+        "health": health,
         "results": results,
         "failing": results.of("fail") if results else (),
         "warned": warned,
@@ -85,30 +89,15 @@ def _checked(desk: Desk, results: CheckResults | None) -> dict[str, Any]:
     }
 
 
-def _sentence(red: Sequence[str] | None, warned: int, results: CheckResults | None) -> str:
-    if red:
-        return "One thing is wrong." if len(red) == 1 else f"{len(red)} things are wrong."
-    if results is None:
-        return "The checks are running."
-    worth = f" {count(warned, 'thing is', 'things are')} worth a look." if warned else ""
-    return f"Everything works.{worth}"
-
-
-def rates_of(sent: Sequence[Mailout], bounce: float, complaint: float) -> Sequence[dict[str, Any]]:
+def rates_of(desk: Desk, sent: Sequence[Mailout]) -> Sequence[dict[str, Any]]:
     """Of the last letters of which SES has reported anything: our own line, and the one at which mailbox
     providers begin to refuse."""
     heard = [one for one in sent if reported(one)]
     whole = sum(m.ledger.sent for m in heard)
     rows = []
-    for metric, name, line, providers in (
-        ("bounced", "Bounces", bounce, "Amazon SES reviews accounts at 5 % and stops them at 10 %."),
-        (
-            "complained",
-            "Complaints",
-            complaint,
-            "Gmail and Yahoo ask for less than 0.1 % and refuse at 0.3 %.",
-        ),
-    ):
+    lines = {"bounced": desk.settings.max_bounce_rate, "complained": desk.settings.max_complaint_rate}
+    for metric, line in lines.items():
+        name, providers = WORDS[metric]
         n = sum(m.metrics.get(metric, 0) for m in heard)
         rate = n / whole if whole else 0.0
         level = "fail" if rate > line else "warn" if rate > line / 2 else "ok"

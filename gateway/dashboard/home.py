@@ -5,86 +5,78 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
+from fastapi.responses import StreamingResponse
 
-from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.desk import Visit, Visitor, page_routes
 from gateway.dashboard.health import reds
-from gateway.dashboard.letter_numbers import modes_shown
-from gateway.dashboard.people_counts import people_chart, people_now
-from gateway.dashboard.planned import planned_letters
-from gateway.dashboard.sessions import LoginSession
-from gateway.dashboard.troubles import Trouble, letter_troubles
+from gateway.dashboard.letters import planned_letters
+from gateway.dashboard.people import people_chart, people_now
+from gateway.dashboard.troubles import Trouble, held_and_failed
 from mailout.base.redact import redact_text
 from mailout.insight.history import history_rows
 from mailout.insight.reporting.phrases import count, forecast_text, left_alone, single_mails_wait
 from mailout.letters.content.sample import sample_subject
-from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
 
 TROUBLES_ON_HOME = 3
 
 
-def router(desk: Desk) -> APIRouter:
-    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+routes = page_routes()
 
-    def moving(session: LoginSession) -> dict[str, Any]:
-        """What changes while mail goes out."""
-        snapshot = desk.queue_forecast.snapshot()
-        waiting_for_you = queue_rows.needing_a_person(desk.store)
-        held = {one.id for one in waiting_for_you}
-        troubles = [
-            one
-            for one in letter_troubles(desk, hide=not session.is_admin)
-            if one.link.removeprefix("/letters/") not in held
-        ]
-        red = reds(desk)
-        active, lease = snapshot.active, desk.settings.lock_seconds
-        shown = [one for one in troubles if not active or one.link != f"/letters/{active.id}"]
-        goes_on_by = active.goes_on_by(snapshot.now, lease) if active else None
-        forecast = snapshot.forecasts.get(active.id) if active and goes_on_by is None else None
-        return {
-            "sentence": sentence(snapshot, waiting_for_you, troubles, red),
-            "singles": redact_text(single_mails_wait(snapshot.single_mails, desk.zone) or ""),
-            "for_you": waiting_for_you[:5],
-            "troubles": shown[:TROUBLES_ON_HOME],
-            "more_troubles": len(shown) - TROUBLES_ON_HOME,
-            "red": red or (),
-            "checking": red is None,
-            "active": active,
-            "alone": left_alone(active, goes_on_by, desk.zone) if active and goes_on_by is not None else "",
-            "forecast": forecast_text(forecast, desk.zone) if forecast else "",
-            "rate": _rate(active, snapshot.now) if goes_on_by is None else "",
-            "next_up": _next(snapshot),
-            "all_paused": snapshot.all_paused,
-            "planned": planned_letters(desk),
-        }
 
-    @routes.get("/")
-    def home(request: Request) -> Response:
-        if not desk.sessions.open:
-            return desk.views.page(request, "closed.html.j2", status=403)
-        session = desk.visitor(request)
-        modes = modes_shown(desk.queue_forecast.rehearses)
-        last = next(
-            iter(history_rows.letters(desk.store, modes=modes, statuses=[Status.COMPLETED], limit=1)), None
-        )
-        return desk.views.page(
-            request,
-            "home.html.j2",
-            session,
-            last=last,
-            people=people_now(desk),
-            chart=people_chart(desk),
-            **moving(session),
-        )
+@routes.get("/")
+def home(visit: Visitor) -> Response:
+    desk = visit.desk
+    sent = history_rows.letters(desk.store, modes=desk.modes, statuses=[Status.COMPLETED], limit=1)
+    return visit.page(
+        "home.html.j2",
+        last=next(iter(sent), None),
+        people=people_now(desk),
+        chart=people_chart(desk),
+        **_moving(visit),
+    )
 
-    @routes.get("/home/live")
-    def live(request: Request) -> Response:
-        session = desk.visitor(request)
-        return desk.views.page(request, "home_live.html.j2", session, **moving(session))
 
-    return routes
+@routes.get("/home/live")
+def home_live(visit: Visitor) -> Response:
+    return visit.page("home_live.html.j2", **_moving(visit))
+
+
+@routes.get("/live")
+async def live(visit: Visitor) -> Response:
+    """One event stream for all open pages. A page that hears of news asks for its part again."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(visit.desk.stream.events(), media_type="text/event-stream", headers=headers)
+
+
+def _moving(visit: Visit) -> dict[str, Any]:
+    """What changes while mail goes out."""
+    desk = visit.desk
+    snapshot = desk.queue_forecast.snapshot()
+    held, troubles = held_and_failed(desk, hide=not visit.session.is_admin)
+    red = reds(desk)
+    active = snapshot.active
+    shown = [one for one in troubles if not active or one.link != f"/letters/{active.id}"]
+    goes_on_by = active.goes_on_by(snapshot.now, desk.settings.lock_seconds) if active else None
+    forecast = snapshot.forecasts.get(active.id) if active and goes_on_by is None else None
+    return {
+        "sentence": sentence(snapshot, held, troubles, red),
+        "singles": redact_text(single_mails_wait(snapshot.single_mails, desk.zone) or ""),
+        "for_you": held[:5],
+        "troubles": shown[:TROUBLES_ON_HOME],
+        "more_troubles": len(shown) - TROUBLES_ON_HOME,
+        "red": red or (),
+        "checking": red is None,
+        "active": active,
+        "alone": left_alone(active, goes_on_by, desk.zone) if active and goes_on_by is not None else "",
+        "forecast": forecast_text(forecast, desk.zone) if forecast else "",
+        "rate": _rate(active, snapshot.now) if goes_on_by is None else "",
+        "next_up": _next(snapshot),
+        "all_paused": snapshot.all_paused,
+        "planned": planned_letters(desk),
+    }
 
 
 def sentence(
@@ -94,7 +86,15 @@ def sentence(
     red: Sequence[str] | None,
 ) -> str:
     """`red` None: nobody has looked yet."""
-    parts = [*_waiting(for_you), *_failed(troubles)]
+    parts = []
+    if len(for_you) == 1:
+        parts.append(f"One letter waits for you: {title(for_you[0])}.")
+    elif for_you:
+        parts.append(f"{count(len(for_you), 'letter')} wait for you.")
+    if len(troubles) == 1:
+        parts.append(f"One letter failed or stopped: {troubles[0].title}.")
+    elif troubles:
+        parts.append(f"{count(len(troubles), 'letter')} failed or stopped.")
     if not parts and snapshot.all_paused:
         parts.append("Everything is paused.")
     if not parts and snapshot.single_mails and snapshot.single_mails.hold:
@@ -104,18 +104,6 @@ def sentence(
     if parts:
         return " ".join(parts)
     return "Nothing waits for you." if red is None else "All is well."
-
-
-def _waiting(for_you: Sequence[Mailout]) -> Sequence[str]:
-    if len(for_you) == 1:
-        return [f"One letter waits for you: {title(for_you[0])}."]
-    return [f"{count(len(for_you), 'letter')} wait for you."] if for_you else []
-
-
-def _failed(troubles: Sequence[Trouble]) -> Sequence[str]:
-    if len(troubles) == 1:
-        return [f"One letter failed or stopped: {troubles[0].title}."]
-    return [f"{count(len(troubles), 'letter')} failed or stopped."] if troubles else []
 
 
 def title(mailout: Mailout) -> str:

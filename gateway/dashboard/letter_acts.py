@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from anyio import from_thread
+from fastapi import Response
 
-from fastapi import APIRouter, Request, Response
-from starlette.concurrency import run_in_threadpool
-
-from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.letters import offer_for
-from gateway.dashboard.planned import draft_page
+from gateway.dashboard.desk import Action, AdminAct, AnyAct, Desk, EarlyResponse, page_routes
+from gateway.dashboard.letter import Offer, offer_for
+from gateway.dashboard.letters import draft_page
 from gateway.dashboard.views import go_to
-from gateway.requests import write_request
-from mailout.base.errors import UsageError
-from mailout.insight.history.port import Act
+from gateway.requests import REPEAT_SECONDS, tell_prefect
+from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import count, edited_meanwhile
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -35,130 +32,128 @@ DONE = {
 """What the log of acts says of each."""
 
 
-def router(desk: Desk) -> APIRouter:
-    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+routes = page_routes()
 
-    def tell_page(id: str) -> None:
-        if desk.store.mailout(id).kind is Kind.NOTION:
-            desk.store.ask_report(id)  # its page is updated by the next run of the queue
 
-    @routes.post("/letters")
-    async def new_letter(request: Request) -> Response:
-        """A page, by its address: it is looked at before anything is sent."""
-        _, form = await desk.acting(request, admin=False)
-        ref = page_id_of(form.get("page").strip())
-        if ref is None:
-            return go_to(
-                "/letters", "That is no address of a Notion page. Copy it from Notion: Share, Copy link."
-            )
-        return go_to(draft_page(ref))
+@routes.post("/letters")
+def new_letter(act: AnyAct) -> Response:
+    """A page, by its address: it is looked at before anything is sent."""
+    act.back_to("/letters")
+    ref = page_id_of(act.form.get("page").strip())
+    if ref is None:
+        raise UsageError("That is no address of a Notion page. Copy it from Notion: Share, Copy link.")
+    return go_to(draft_page(ref))
 
-    @routes.post("/letters/{id}/test")
-    async def test(request: Request, id: str) -> Response:
-        await desk.acting(request, admin=False)
-        offer = await run_in_threadpool(lambda: offer_for(desk, desk.store.mailout(id)))
-        if offer.ref is None:
-            return go_to(f"/letters/{id}", NO_WAY_BACK)
-        return await ask(desk, request, offer.ref, test=True, back=f"/letters/{id}")
 
-    @routes.post("/letters/{id}/send")
-    async def send(request: Request, id: str) -> Response:
-        """Only with the number of people typed by hand, as it is now."""
-        _, form = await desk.acting(request)
-        offer = await run_in_threadpool(lambda: offer_for(desk, desk.store.mailout(id)))
-        back = f"/letters/{id}"
-        if offer.ref is None:
-            return go_to(back, NO_WAY_BACK)
-        if offer.real is not None:
-            return go_to(f"/letters/{offer.real.id}", "It has been asked for already: this is it.")
-        if wrong := wrong_number(form.get("number"), offer.size):
-            return go_to(back, wrong)
-        return await ask(desk, request, offer.ref, test=False, back=draft_page(offer.ref))
+@routes.post("/letters/{id}/test")
+def test(act: AnyAct, id: str) -> Response:
+    offer = offer_for(act.desk, act.desk.store.mailout(id))
+    act.back_to(f"/letters/{id}")
+    return ask(act, _ref(offer), test=True)
 
-    @routes.post("/letters/{id}/settle")
-    async def settle(request: Request, id: str) -> Response:
-        session, form = await desk.acting(request)
-        try:
-            verdict = SettleVerdict(form.get("as"))
-        except ValueError:
-            return go_to(f"/letters/{id}", "Choose what became of them.")
-        timing = Timing.of(desk.settings.lock_seconds)
 
-        def do() -> None:
-            if not actions.settle(desk.store, id, verdict, timing):
-                raise UsageError(
-                    "Nothing is settled yet: a message may be settled a while after its attempt."
-                )
-            tell_page(id)
+@routes.post("/letters/{id}/send")
+def send(act: AdminAct, id: str) -> Response:
+    """Only with the number of people typed by hand, as it is now."""
+    offer = offer_for(act.desk, act.desk.store.mailout(id))
+    act.back_to(f"/letters/{id}")
+    ref = _ref(offer)
+    check_new(offer.real)
+    check_number(act, offer.size)
+    act.back_to(draft_page(ref))
+    return ask(act, ref)
 
-        said = f"They are settled as {verdict.value}."
-        what = f"settled messages in doubt as {verdict.value}"
-        return await desk.do(request, session, do, what=what, about=id, said=said, back=f"/letters/{id}")
 
-    @routes.post("/letters/{id}/{act}")
-    async def act(request: Request, id: str, act: str) -> Response:
-        session, form = await desk.acting(request)
-        if act not in DONE:
-            return desk.refuse(request, 404, "There is no such act.", session)
-        before = await run_in_threadpool(desk.store.mailout, id)
-        if act == "resume" and not form.get("sure") and await run_in_threadpool(_was_edited, desk, before):
-            said = edited_meanwhile(before)
-            return desk.views.page(request, "resume.html.j2", session, mailout=before, edited=said)
-        retried: list[int] = []
-        acts: dict[str, Callable[[], object]] = {
-            "pause": lambda: actions.pause(desk.store, id, form.get("note").strip()[:500] or None),
-            "resume": lambda: actions.resume(desk.store, id),
-            "cancel": lambda: actions.cancel(desk.store, id),
-            "retry": lambda: retried.append(actions.retry(desk.store, id)),
-            "publish": lambda: web_archive.publish(desk.store, id),
-            "unpublish": lambda: web_archive.unpublish(desk.store, id),
-        }
+@routes.post("/letters/{id}/settle")
+def settle(act: AdminAct, id: str) -> Response:
+    act.back_to(f"/letters/{id}")
+    desk = act.desk
+    if act.form.get("as") not in tuple(SettleVerdict):
+        raise UsageError("Choose what became of them.")
+    verdict = SettleVerdict(act.form.get("as"))
+    if not actions.settle(desk.store, id, verdict, Timing.of(desk.settings.lock_seconds)):
+        raise UsageError("Nothing is settled yet: a message may be settled a while after its attempt.")
+    _tell_page(desk, id)
+    what = f"settled messages in doubt as {verdict.value}"
+    return act.done(what, id, f"They are settled as {verdict.value}.")
 
-        def do() -> None:
-            acts[act]()
-            tell_page(id)
 
-        def said_then() -> str:
-            return what_happened(act, before, desk.store.mailout(id), *retried)
+@routes.post("/letters/{id}/{name}")
+def act_on_letter(act: AdminAct, id: str, name: str) -> Response:
+    desk, form = act.desk, act.form
+    if name not in DONE:
+        raise NotFound("There is no such act.")
+    before = desk.store.mailout(id)
+    act.back_to("/" if form.get("back") == "home" else f"/letters/{id}")
+    if name == "resume" and not form.get("sure") and _was_edited(desk, before):
+        return act.page("resume.html.j2", mailout=before, edited=edited_meanwhile(before))
+    retried = 0
+    match name:
+        case "pause":
+            actions.pause(desk.store, id, form.get("note").strip()[:500] or None)
+        case "resume":
+            actions.resume(desk.store, id)
+        case "cancel":
+            actions.cancel(desk.store, id)
+        case "retry":
+            retried = actions.retry(desk.store, id)
+        case "publish":
+            web_archive.publish(desk.store, id)
+        case "unpublish":
+            web_archive.unpublish(desk.store, id)
+    _tell_page(desk, id)
+    return act.done(DONE[name], id, what_happened(name, before, desk.store.mailout(id), retried))
 
-        back = "/" if form.get("back") == "home" else f"/letters/{id}"
-        return await desk.do(request, session, do, what=DONE[act], about=id, said=said_then, back=back)
 
-    @routes.post("/pause-all")
-    async def pause_all(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        paused = form.get("paused") == "yes"
-        what = "paused everything" if paused else "resumed everything"
-        said = "Everything is paused." if paused else "The queue goes on within a minute."
-        return await desk.do(
-            request, session, lambda: desk.store.pause_all(paused), what=what, said=said, back="/"
+@routes.post("/pause-all")
+def pause_all(act: AdminAct) -> Response:
+    act.back_to("/")
+    paused = act.form.get("paused") == "yes"
+    act.desk.store.pause_all(paused)
+    if paused:
+        return act.done("paused everything", "", "Everything is paused.")
+    return act.done("resumed everything", "", "The queue goes on within a minute.")
+
+
+def _tell_page(desk: Desk, id: str) -> None:
+    if desk.store.mailout(id).kind is Kind.NOTION:
+        desk.store.ask_report(id)  # its page is updated by the next run of the queue
+
+
+def _ref(offer: Offer) -> str:
+    if offer.ref is None:
+        raise UsageError(
+            "It was written in a file that this machine cannot find by its name: send it with `mailout send`."
         )
+    return offer.ref
 
-    return routes
 
-
-async def ask(
-    desk: Desk, request: Request, ref: str, *, test: bool, back: str, at: float | None = None
-) -> Response:
-    """Write the request down; what is asked for real is for administrators alone."""
-    session = desk.visitor(request, admin=not test)
-    new = await write_request(desk.store, desk.emitter, Asked.of(ref, test, not_before=at))
+def ask(act: Action, ref: str, *, test: bool = False, at: float | None = None) -> Response:
+    """Write the request down."""
+    desk, asked = act.desk, Asked.of(ref, test, not_before=at)
+    new = desk.store.ask(asked, repeat=REPEAT_SECONDS)
+    if new:
+        from_thread.run_sync(tell_prefect, desk.emitter, asked)
     what = "asked for a test" if test else "asked to send a letter" if at is None else "scheduled a letter"
-    await run_in_threadpool(desk.store.write_act, Act(desk.who(request, session), what, ref))
+    said = "It goes out within a minute or two."
     if not new:
-        return go_to(back, "It was asked for less than a minute ago.")
-    if test:
-        return go_to(back, "A test to TEST_EMAILS is on its way, within a minute.")
-    if at is not None:
-        return go_to(back, f"It goes out {desk.views.when(at)}, as it is written then.")
-    return go_to(back, "It goes out within a minute or two.")
+        said = "It was asked for less than a minute ago."
+    elif test:
+        said = "A test to TEST_EMAILS is on its way, within a minute."
+    elif at is not None:
+        said = f"It goes out {desk.views.when(at)}, as it is written then."
+    return act.done(what, ref, said)
 
 
-def wrong_number(typed: str, size: int) -> str:
-    """Why nothing is sent; empty: the number is right."""
-    if typed.strip().replace(",", "").replace(" ", "") == str(size):
-        return ""
-    return f"Nothing is sent: it would go to {size:,}, and that is not what you typed."
+def check_new(real: Mailout | None) -> None:
+    if real is not None:
+        raise EarlyResponse(go_to(f"/letters/{real.id}", "It has been asked for already: this is it."))
+
+
+def check_number(act: Action, size: int) -> None:
+    """The number of people that was typed by hand."""
+    if act.form.get("number").strip().replace(",", "").replace(" ", "") != str(size):
+        raise UsageError(f"Nothing is sent: it would go to {size:,}, and that is not what you typed.")
 
 
 def what_happened(act: str, before: Mailout, after: Mailout, retried: int = 0) -> str:
@@ -188,8 +183,3 @@ def what_happened(act: str, before: Mailout, after: Mailout, retried: int = 0) -
 def _was_edited(desk: Desk, mailout: Mailout) -> bool:
     reader = desk.tools.drafts
     return mailout.defer_reason is not None and reader is not None and reader.was_edited(mailout)
-
-
-NO_WAY_BACK = (
-    "It was written in a file that this machine cannot find by its name: send it with `mailout send`."
-)

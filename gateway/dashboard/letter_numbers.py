@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from itertools import pairwise
 
@@ -28,7 +27,6 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import segment_names
-from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import QueueStore
 from mailout.store import Store
@@ -42,21 +40,15 @@ PLOTTED_MESSAGES = 10
 EVENTS = ("delivered", "bounced", "complained", "opened", "clicked")
 
 
-def modes_shown(rehearses: bool) -> Sequence[str]:
-    """Where nothing leaves the machine, rehearsals are the letters."""
-    return ("real", "rehearsal") if rehearses else ("real",)
-
-
-def summary_of(store: Store, mailout: Mailout, forecast: Forecast | None) -> Summary:
+def summary_of(store: Store, mailout: Mailout) -> Summary:
     if mailout.ledger.recipients <= READ_ALL_MESSAGES:
-        return replace(summarise(store, mailout.id), forecast=forecast)
+        return summarise(store, mailout.id)
     return Summary(
         mailout=mailout,
         as_of=store.now(),
         failures=failures(store, mailout),
         unknown_addresses=tuple(row["email"] for row in _rows(store, mailout.id, [State.UNKNOWN], 5)),
         timeline=timeline(store, mailout.id),
-        forecast=forecast,
     )
 
 
@@ -116,19 +108,25 @@ def events_chart(store: History, mailout: Mailout, zone: tzinfo) -> Chart | None
     return chart("events", "What came back", lines, label=lambda at: clock_time(at, zone, span))
 
 
-def letters_chart(letters: Sequence[Mailout], zone: tzinfo) -> Chart | None:
-    """What became of the last letters, side by side; None: fewer than two have anything to show."""
+def letters_charts(letters: Sequence[Mailout], zone: tzinfo) -> Sequence[Chart]:
+    """What became of the last letters, side by side: what arrived, and on a scale of its own what did not go
+    well, which is near zero beside it. None at all: fewer than two have anything to show."""
     known = sorted((one for one in letters if reported(one)), key=_ended)
     if len(known) < 2:
-        return None
-    lines = [Line("sent", [(n, one.ledger.sent) for n, one in enumerate(known)])]
-    for word in CAME_BACK:
-        lines.append(Line(word, [(n, one.metrics.get(word, 0)) for n, one in enumerate(known)]))
+        return ()
 
     def day(place: float) -> str:
         return short_day(datetime.fromtimestamp(_ended(known[round(place)]), zone).date())
 
-    return chart("letters", "The last letters", lines, label=day)
+    def line(word: str) -> Line:
+        return Line(word, [(n, one.metrics.get(word, 0)) for n, one in enumerate(known)])
+
+    sent = Line("sent", [(n, one.ledger.sent) for n, one in enumerate(known)])
+    arrived, *others = map(line, CAME_BACK)
+    return (
+        chart("letters", "Sent and delivered", [sent, arrived], label=day),
+        chart("losses", "Bounced, unsubscribed and complained", others, label=day),
+    )
 
 
 def _ended(mailout: Mailout) -> float:

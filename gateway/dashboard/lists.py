@@ -1,98 +1,108 @@
-"""Lists: what people can subscribe to, how many are on each, and the form to join one."""
+"""Lists: what people can subscribe to, how many are on each, and the form to join one; and sign-ups: how many
+asked to join each list, day by day, and how many confirmed it. Counted, not named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.forms import Form
-from gateway.dashboard.people_counts import lists_now, people_now
+from gateway.dashboard.desk import Admin, AdminAct, Desk, Visitor, page_routes
+from gateway.dashboard.people import lists_now, people_now
+from mailout.insight.history.port import days_ago
+from mailout.insight.metrics import metric_rows
+from mailout.insight.metrics.port import Counter
 from mailout.letters.audience.list_changes import BRAND, add_list, edit_list
 from mailout.letters.audience.list_rows import GENERAL, List, by_key_or_name, lists
 from mailout.letters.content.languages import FALLBACK, language, shipped
 from mailout.letters.content.signup_form import signup_form
+from mailout.readers import sign_up_rows
+from mailout.readers.port import Asked
 
 TEXTS = ("name", "description", "from_name", "reply_to", "footer", "welcome_ref", *BRAND)
 """What a person writes; an empty field takes a value away."""
 CHOICES = ("public", "archive")
 
 
-def router(desk: Desk) -> APIRouter:
-    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+SIGN_UP_DAYS = 30
+REFUSED = {
+    Asked.ALL: "over the limit of all, 1,000 an hour",
+    Asked.NETWORK: "over the limit of their network",
+    Asked.ADDRESS: "over the limit of the address",
+    Asked.BOT: "filled in by a program",
+}
 
-    @routes.get("/lists")
-    def all_lists(request: Request) -> Response:
-        session = desk.visitor(request, admin=True)
-        known, counted = lists(desk.store), _counted(desk)
-        people = {
-            one.key: counted[one.key] if one.key in counted else desk.store.audience_size(one.key)
-            for one in known
-        }
-        return desk.views.page(request, "lists.html.j2", session, lists=known, people=people)
+routes = page_routes()
 
-    @routes.get("/lists/one")
-    def one_list(request: Request, key: str = "") -> Response:
-        session = desk.visitor(request, admin=True)
-        one = by_key_or_name(desk.store, key)
-        return desk.views.page(
-            request,
-            "list.html.j2",
-            session,
-            one=one,
-            people=desk.store.audience_size(one.key),
-            snoozed=desk.store.audience_size(one.key, snoozed=True),
-            links=", ".join(f"{label}={address}" for label, address in one.brand.get("links", ())),
-            languages=[(code, language(code).pages["language_name"]) for code in shipped()],
-            form=_form(desk, one),
-        )
 
-    @routes.post("/lists/add")
-    async def add(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        key = form.get("key").strip()
-        name = form.get("name").strip() or key
-        return await desk.do(
-            request,
-            session,
-            partial(add_list, desk.store, key, {"name": name}),
-            what="added a list",
-            about=key,
-            said=f"The list {name} is there. Say here what its letters look like, and who may join.",
-            back=_page_of(key),
-        )
+@routes.get("/lists")
+def all_lists(visit: Admin) -> Response:
+    known, counted = lists(visit.desk.store), _counted(visit.desk)
+    people = {
+        one.key: counted[one.key] if one.key in counted else visit.desk.store.audience_size(one.key)
+        for one in known
+    }
+    return visit.page("lists.html.j2", lists=known, people=people)
 
-    @routes.post("/lists/edit")
-    async def edit(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        key = form.get("key")
-        return await desk.do(
-            request,
-            session,
-            partial(edit_list, desk.store, key, _given(form)),
-            what="changed a list",
-            about=key,
-            said="Saved. Letters that wait in the queue stay as they are.",
-            back=_page_of(key),
-        )
 
-    return routes
+@routes.get("/lists/one")
+def one_list(visit: Admin, key: str = "") -> Response:
+    store = visit.desk.store
+    one = by_key_or_name(store, key)
+    return visit.page(
+        "list.html.j2",
+        one=one,
+        people=store.audience_size(one.key),
+        snoozed=store.audience_size(one.key, snoozed=True),
+        links=", ".join(f"{label}={address}" for label, address in one.brand.get("links", ())),
+        languages=[(code, language(code).pages["language_name"]) for code in shipped()],
+        form=_form(visit.desk, one),
+    )
+
+
+@routes.post("/lists/add")
+def add(act: AdminAct) -> Response:
+    key = act.form.get("key").strip()
+    name = act.form.get("name").strip() or key
+    act.back_to(_page_of(key))
+    add_list(act.desk.store, key, {"name": name})
+    said = f"The list {name} is there. Say here what its letters look like, and who may join."
+    return act.done("added a list", key, said)
+
+
+@routes.post("/lists/edit")
+def edit(act: AdminAct) -> Response:
+    key = act.form.get("key")
+    act.back_to(_page_of(key))
+    given: dict[str, Any] = {name: act.form.get(name).strip() for name in TEXTS}
+    given |= {name: act.form.get(name) == "yes" for name in CHOICES}
+    edit_list(act.desk.store, key, given)
+    return act.done("changed a list", key, "Saved. Letters that wait in the queue stay as they are.")
+
+
+@routes.get("/signups")
+def sign_ups(visit: Visitor) -> Response:
+    desk = visit.desk
+    days = sign_up_rows.sign_up_days(desk.store, days_ago(desk.store.now(), desk.zone, SIGN_UP_DAYS))
+    counts = metric_rows.counts(desk.store)
+    refused = {words: int(counts.get((Counter.SIGN_UPS, why), 0.0)) for why, words in REFUSED.items()}
+    return visit.page(
+        "signups.html.j2",
+        days=days,
+        shown=SIGN_UP_DAYS,
+        refused={words: n for words, n in refused.items() if n},
+        bounced=metric_rows.confirmations(desk.store),
+        names={one.key: one.name for one in lists(desk.store)},
+        is_open=desk.settings.signup,
+    )
 
 
 def _counted(desk: Desk) -> Mapping[str, int]:
     """As the last reconcile counted them: a million people take too long for a page."""
     counted = lists_now(desk)
     return {**counted, GENERAL: people_now(desk)["active"]} if counted else {}
-
-
-def _given(form: Form) -> dict[str, Any]:
-    return {name: form.get(name).strip() for name in TEXTS} | {
-        name: form.get(name) == "yes" for name in CHOICES
-    }
 
 
 def _form(desk: Desk, one: List) -> str:

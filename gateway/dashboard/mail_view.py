@@ -32,7 +32,6 @@ HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
     "X-Robots-Tag": "noindex, nofollow",
 }
-VIEWS = ("desktop", "phone", "dark", "text")
 _KEPT = re.compile(r"""(?<=["'(])[^"'()\s]*/([0-9a-f]{64}\.[a-z0-9]{1,5})(?=["')])""")
 _DARK, _LIGHT = (
     re.compile(rf"\(\s*prefers-color-scheme\s*:\s*{scheme}\s*\)", re.IGNORECASE)

@@ -1,23 +1,24 @@
-"""People: found by name, address, status or attribute, as a file to take along; one person's standing and
-mail; and the few things that can be done for them."""
+"""People: how many there are; found by name, address, status or attribute, as a file to take along; one
+person's standing and mail; and the few things that can be done for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from gateway.dashboard.desk import Desk, page_route
-from gateway.dashboard.people_counts import STATUSES, lists_now, people_chart, people_now
-from gateway.dashboard.views import go_to
+from gateway.dashboard.desk import Action, Admin, AdminAct, Desk, page_routes
 from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
+from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
-from mailout.insight.history.port import MailoutMessage
+from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
+from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.plan import IN_WORDS
@@ -28,6 +29,10 @@ from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import UNDO_SECONDS
 
 PEOPLE_PER_PAGE = 50
+CHART_DAYS = 90
+COUNTED_LIVE_PEOPLE = 100_000
+"""More take a moment to count."""
+STATUSES = ("active", "unsubscribed", "bounced")
 SEARCHED_AT_ONCE_PEOPLE = 20_000
 """Reading the names of more takes a moment."""
 PEOPLE_LOOKED_AT = 200
@@ -38,208 +43,148 @@ FILTERS = ("status", "q", "attribute", "value", "list")
 _NAMES = ("first_name", "last_name")
 
 
-def router(desk: Desk) -> APIRouter:
-    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+routes = page_routes()
 
-    @routes.get("/people")
-    def people(request: Request, after: str = "", anywhere: bool = False) -> Response:
-        session = desk.visitor(request, admin=True)
-        asked = _asked(request)
-        counts = people_now(desk)
-        everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE
-        found = _find(desk, asked, after, anywhere=everywhere)
-        if not found and asked["q"] and not everywhere and not after:
-            anywhere = everywhere = True  # no address begins so: it may be a name
-            found = _find(desk, asked, after, anywhere=True)
-        more = ""
-        if len(found) > PEOPLE_PER_PAGE:
-            last = {"after": found[PEOPLE_PER_PAGE - 1]["email_norm"]}
-            more = "/people?" + urlencode(asked | last | ({"anywhere": "1"} if anywhere else {}))
-        return desk.views.page(
-            request,
-            "people.html.j2",
-            session,
-            people=found[:PEOPLE_PER_PAGE],
-            only_mail=_only_mail(desk, asked["q"]) if asked["q"] and not found else "",
-            name_of=name_of,
-            asked=asked,
-            query=urlencode({name: value for name, value in asked.items() if value}),
-            statuses=STATUSES,
-            attributes=_attributes(desk),
-            by_address_alone=bool(asked["q"]) and not everywhere,
-            more=more,
-            counts=counts,
-            lists=lists_now(desk),
-            known_lists=list_rows.lists(desk.store),
-            chart=people_chart(desk, STATUSES),
-        )
 
-    @routes.get("/people.csv")
-    def export(request: Request) -> Response:
-        """Whoever is filtered, all of them."""
-        desk.visitor(request, admin=True)
-        asked = _asked(request)
+@routes.get("/people")
+def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
+    desk = visit.desk
+    asked = _asked(visit.request)
+    counts = people_now(desk)
+    everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE
+    found = _find(desk, asked, after, anywhere=everywhere)
+    if not found and asked["q"] and not everywhere and not after:
+        anywhere = everywhere = True  # no address begins so: it may be a name
+        found = _find(desk, asked, after, anywhere=True)
+    more = ""
+    if len(found) > PEOPLE_PER_PAGE:
+        last = {"after": found[PEOPLE_PER_PAGE - 1]["email_norm"]}
+        more = "/people?" + urlencode(asked | last | ({"anywhere": "1"} if anywhere else {}))
+    return visit.page(
+        "people.html.j2",
+        people=found[:PEOPLE_PER_PAGE],
+        only_mail=_only_mail(desk, asked["q"]) if asked["q"] and not found else "",
+        name_of=name_of,
+        asked=asked,
+        query=urlencode({name: value for name, value in asked.items() if value}),
+        statuses=STATUSES,
+        attributes=_attributes(desk),
+        by_address_alone=bool(asked["q"]) and not everywhere,
+        more=more,
+        counts=counts,
+        lists=lists_now(desk),
+        known_lists=list_rows.lists(desk.store),
+        chart=people_chart(desk, STATUSES),
+    )
 
-        def read() -> Iterator[Subscriber]:
-            return subscriber_rows.matching(desk.store, _wanted(asked))
 
-        headers = {"Content-Disposition": 'attachment; filename="people.csv"', "Cache-Control": "no-store"}
-        return StreamingResponse(people_lines(read), media_type="text/csv; charset=utf-8", headers=headers)
+@routes.get("/people.csv")
+def export(visit: Admin) -> Response:
+    """Whoever is filtered, all of them."""
+    wanted = _wanted(_asked(visit.request))
+    lines = people_lines(lambda: subscriber_rows.matching(visit.desk.store, wanted))
+    headers = {"Content-Disposition": 'attachment; filename="people.csv"', "Cache-Control": "no-store"}
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
-    @routes.get("/person")
-    def person(request: Request, email: str = "", message: str = "") -> Response:
-        session = desk.visitor(request, admin=True)
-        norm = address_of(email) or ""
-        messages, single = (
-            history_rows.messages_to(desk.store, norm),
-            history_rows.single_mails_to(desk.store, norm),
-        )
-        try:
-            known: SubscriberDetails | None = subscriber_rows.subscriber(desk.store, norm)
-        except NotFound:
-            if not messages and not single:
-                raise
-            known = None  # mail was handed in for them: they are on no list
-        theirs = {str(one["id"]) for one in (*messages, *single)}
-        story = outbox_rows.message_events(desk.store, message) if message in theirs else ()
-        received, tried = _apart(messages)
-        return desk.views.page(
-            request,
-            "person.html.j2",
-            session,
-            email=known["email"] if known else norm,
-            email_norm=norm,
-            person=known,
-            consents=subscriber_rows.consents(desk.store, norm) if known else (),
-            name=name_of(known) if known else "",
-            texts=_texts(known["attributes"]) if known else {},
-            messages=received,
-            tried=tried,
-            single=single,
-            undo=_undoable(desk, known) if known else {},
-            events=feedback_rows.delivery_events(desk.store, email=norm, limit=50),
-            chosen=message,
-            story=story,
-        )
 
-    @routes.post("/people/add")
-    async def add(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        written, name, listed = (form.get(field).strip(TRIM) for field in ("email", "name", "list"))
-        norm = normalise(written)
-        if isinstance(norm, Dropped):
-            return go_to("/people", f"{written or 'An empty field'} is no address: {IN_WORDS[norm]}.")
-        row = SubscriberRow(
-            written,
-            norm,
-            attributes={"name": name} if name else {},
-            lists=[listed] if listed else [],
-        )
+@routes.get("/person")
+def person(visit: Admin, email: str = "", message: str = "") -> Response:
+    store, norm = visit.desk.store, address_of(email) or ""
+    messages, single = history_rows.messages_to(store, norm), history_rows.single_mails_to(store, norm)
+    try:
+        known: SubscriberDetails | None = subscriber_rows.subscriber(store, norm)
+    except NotFound:
+        if not messages and not single:
+            raise
+        known = None  # mail was handed in for them: they are on no list
+    theirs = {str(one["id"]) for one in (*messages, *single)}
+    return visit.page(
+        "person.html.j2",
+        email=known["email"] if known else norm,
+        email_norm=norm,
+        person=known,
+        consents=subscriber_rows.consents(store, norm) if known else (),
+        name=name_of(known) if known else "",
+        texts={"name": ""} | _texts(known["attributes"]) if known else {},
+        messages=[one for one in messages if not _is_trial(one)],
+        tried=[one for one in messages if _is_trial(one)],
+        single=single,
+        undo=_undoable(visit.desk, known) if known else {},
+        events=feedback_rows.delivery_events(store, email=norm, limit=50),
+        chosen=message,
+        story=outbox_rows.message_events(store, message) if message in theirs else (),
+    )
 
-        def do() -> None:
-            if desk.store.import_subscribers([row]).forgotten:
-                raise UsageError(f"{norm} asked to be forgotten. They may sign up again themselves.")
 
-        return await desk.do(
-            request,
-            session,
-            do,
-            what="added a person",
-            about=hidden(norm),
-            said=lambda: _how_it_stands(desk, norm, listed),
-            back=_page_of(norm),
-        )
+@routes.post("/people/add")
+def add(act: AdminAct) -> Response:
+    act.back_to("/people")
+    written, name, listed = (act.form.get(field).strip(TRIM) for field in ("email", "name", "list"))
+    norm = normalise(written)
+    if isinstance(norm, Dropped):
+        raise UsageError(f"{written or 'An empty field'} is no address: {IN_WORDS[norm]}.")
+    act.back_to(_page_of(norm))
+    attributes, lists = {"name": name} if name else {}, [listed] if listed else []
+    row = SubscriberRow(written, norm, attributes=attributes, lists=lists)
+    if act.desk.store.import_subscribers([row]).forgotten:
+        raise UsageError(f"{norm} asked to be forgotten. They may sign up again themselves.")
+    return act.done("added a person", hidden(norm), _how_it_stands(act.desk, norm, listed))
 
-    @routes.post("/person/edit")
-    async def edit(request: Request) -> Response:
-        """Name and attributes; an empty field takes an attribute away."""
-        session, form = await desk.acting(request)
-        norm = address_of(form.get("email")) or ""
 
-        def do() -> None:
-            known = subscriber_rows.subscriber(desk.store, norm)["attributes"]
-            texts = form.beginning("attribute:") | {form.get("new").strip(): form.get("value")}
-            kept = {name: value for name, value in known.items() if name not in _texts(known)}
-            given = {name.strip(): value.strip() for name, value in texts.items()}
-            if len(given) > MOST_ATTRIBUTES or any(len(v) > MOST_VALUE_CHARACTERS for v in given.values()):
-                raise UsageError("Nothing is changed: that is more than an attribute can hold.")
-            changed = {name: value for name, value in given.items() if name and value}
-            if not desk.store.edit_subscriber(norm, kept | changed):
-                raise NotFound(f"There is no subscriber {norm}.")
+@routes.post("/person/edit")
+def edit(act: AdminAct) -> Response:
+    """Name and attributes; an empty field takes an attribute away."""
+    norm = _named(act)
+    known = subscriber_rows.subscriber(act.desk.store, norm)["attributes"]
+    texts = act.form.beginning("attribute:") | {act.form.get("new").strip(): act.form.get("value")}
+    kept = {name: value for name, value in known.items() if name not in _texts(known)}
+    given = {name.strip(): value.strip() for name, value in texts.items()}
+    if len(given) > MOST_ATTRIBUTES or any(len(v) > MOST_VALUE_CHARACTERS for v in given.values()):
+        raise UsageError("Nothing is changed: that is more than an attribute can hold.")
+    changed = {name: value for name, value in given.items() if name and value}
+    if not act.desk.store.edit_subscriber(norm, kept | changed):
+        raise NotFound(f"There is no subscriber {norm}.")
+    return act.done("edited a person", hidden(norm), "Saved.")
 
-        return await desk.do(
-            request,
-            session,
-            do,
-            what="edited a person",
-            about=hidden(norm),
-            said="Saved.",
-            back=_page_of(norm),
-        )
 
-    @routes.post("/person/unsubscribe")
-    async def unsubscribe(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        norm = address_of(form.get("email")) or ""
-        listed = form.get("list") or None
+@routes.post("/person/unsubscribe")
+def unsubscribe(act: AdminAct) -> Response:
+    norm, listed = _named(act), act.form.get("list") or None
+    subscriber_rows.subscriber(act.desk.store, norm)
+    if not act.desk.store.unsubscribe_by_hand(norm, listed):
+        raise UsageError(f"{norm} was not subscribed: nothing has changed.")
+    what = "unsubscribed a person" + (" from a list" if listed else "")
+    said = f"{norm} gets no more mail{f' of the list {listed}' if listed else ''}."
+    return act.done(what, hidden(norm), f"{said} For a day you can undo it here.")
 
-        def do() -> None:
-            subscriber_rows.subscriber(desk.store, norm)
-            if not desk.store.unsubscribe_by_hand(norm, listed):
-                raise UsageError(f"{norm} was not subscribed: nothing has changed.")
 
-        what = "unsubscribed a person" + (" from a list" if listed else "")
-        said = f"{norm} gets no more mail{f' of the list {listed}' if listed else ''}."
-        return await desk.do(
-            request,
-            session,
-            do,
-            what=what,
-            about=hidden(norm),
-            said=f"{said} For a day you can undo it here.",
-            back=_page_of(norm),
-        )
+@routes.post("/person/undo")
+def undo(act: AdminAct) -> Response:
+    """Of an unsubscribe that was made here; a reader's own never."""
+    norm, listed = _named(act), act.form.get("list") or None
+    if not act.desk.store.undo_unsubscribe(norm, listed):
+        raise UsageError("It cannot be undone here: a day has passed, or something else ended it.")
+    said = f"{norm} gets mail again{f' of the list {listed}' if listed else ''}."
+    return act.done("undid an unsubscribe", hidden(norm), said)
 
-    @routes.post("/person/undo")
-    async def undo(request: Request) -> Response:
-        """Of an unsubscribe that was made here; a reader's own never."""
-        session, form = await desk.acting(request)
-        norm = address_of(form.get("email")) or ""
-        listed = form.get("list") or None
 
-        def do() -> None:
-            if not desk.store.undo_unsubscribe(norm, listed):
-                raise UsageError("It cannot be undone here: a day has passed, or something else ended it.")
+@routes.post("/person/forget")
+def forget(act: AdminAct) -> Response:
+    """With the address typed by hand: nothing brings a person back."""
+    norm = _named(act)
+    if address_of(act.form.get("again")) != norm or not norm:
+        raise UsageError("Nobody is forgotten: what you typed is another address.")
+    act.back_to("/people")
+    act.desk.tools.forget(norm)
+    said = "The person is forgotten. Imports leave the address out from now on."
+    return act.done("forgot a person", hidden(norm), said)
 
-        return await desk.do(
-            request,
-            session,
-            do,
-            what="undid an unsubscribe",
-            about=hidden(norm),
-            said=f"{norm} gets mail again{f' of the list {listed}' if listed else ''}.",
-            back=_page_of(norm),
-        )
 
-    @routes.post("/person/forget")
-    async def forget(request: Request) -> Response:
-        """With the address typed by hand: nothing brings a person back."""
-        session, form = await desk.acting(request)
-        norm = address_of(form.get("email")) or ""
-        if address_of(form.get("again")) != norm or not norm:
-            return go_to(_page_of(norm), "Nobody is forgotten: what you typed is another address.")
-        said = "The person is forgotten. Imports leave the address out from now on."
-        return await desk.do(
-            request,
-            session,
-            lambda: desk.tools.forget(norm),
-            what="forgot a person",
-            about=hidden(norm),
-            said=said,
-            back="/people",
-        )
-
-    return routes
+def _named(act: Action) -> str:
+    """Whom a form is about; their page follows."""
+    norm = address_of(act.form.get("email")) or ""
+    act.back_to(_page_of(norm))
+    return norm
 
 
 def _asked(request: Request) -> dict[str, str]:
@@ -277,10 +222,8 @@ def _only_mail(desk: Desk, q: str) -> str:
     return norm if norm and history_rows.single_mails_to(desk.store, norm, limit=1) else ""
 
 
-def _apart(messages: Sequence[MailoutMessage]) -> tuple[list[MailoutMessage], list[MailoutMessage]]:
-    """What they got or will get, and what was only tried out."""
-    tried = [one for one in messages if one["is_test"] or one["is_rehearsal"]]
-    return [one for one in messages if one not in tried], tried
+def _is_trial(message: MailoutMessage) -> bool:
+    return message["is_test"] or message["is_rehearsal"]
 
 
 def _undoable(desk: Desk, person: SubscriberDetails) -> Mapping[str, float]:
@@ -335,3 +278,41 @@ def hidden(email_norm: str) -> str:
 
 def _page_of(email_norm: str) -> str:
     return "/person?" + urlencode({"email": email_norm})
+
+
+def people_now(desk: Desk) -> Mapping[str, int]:
+    """Counted now; of very many, as the last reconcile counted them."""
+    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
+    counts = {status: found[-1][1].get(status, 0) for status in STATUSES} if found else {}
+    if sum(counts.values()) < COUNTED_LIVE_PEOPLE:
+        now = subscriber_rows.subscriber_counts(desk.store)
+        counts = {status: now.get(status, 0) for status in STATUSES}
+    return counts
+
+
+def lists_now(desk: Desk) -> Mapping[str, int]:
+    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
+    counts = found[-1][1] if found else {}
+    return {name.removeprefix(LISTED): n for name, n in sorted(counts.items()) if name.startswith(LISTED)}
+
+
+def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:
+    """None: fewer than two days are known. The last point is today's, as it is now."""
+    now = desk.store.now()
+    known = history_rows.people_over_time(desk.store, days_ago(now, desk.zone, CHART_DAYS))
+    today = days_ago(now, desk.zone, 0)
+    days = [*((day, counts) for day, counts in known if day != today), (today, people_now(desk))]
+    if len(days) < 2:
+        return None
+    lines = [
+        Line(status, [(_noon(day), counts.get(status, 0)) for day, counts in days]) for status in statuses
+    ]
+    return chart("people", "People over the last 90 days", lines, label=_label)
+
+
+def _noon(day: str) -> float:
+    return date.fromisoformat(day).toordinal() * 86_400.0
+
+
+def _label(at: float) -> str:
+    return short_day(date.fromordinal(round(at / 86_400)))

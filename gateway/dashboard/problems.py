@@ -3,100 +3,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Response
 
-from gateway.dashboard.desk import Desk, page_route
+from gateway.dashboard.desk import AdminAct, Desk, Visitor, page_routes
 from gateway.dashboard.health import reds
-from gateway.dashboard.troubles import (
-    CLOSED,
-    Trouble,
-    letter_troubles,
-    other_troubles,
-    waits_for_a_person,
-)
+from gateway.dashboard.troubles import CLOSED, Trouble, held_and_failed, other_troubles, waits_for_a_person
 from mailout.base import error_log
-from mailout.base.error_log import DeadLetter
 from mailout.base.errors import UsageError
 from mailout.base.redact import redact_text
 from mailout.insight.reporting.phrases import count, single_mails_wait
 from mailout.outbox.feedback import feedback_rows
-from mailout.outbox.queue import dead_letters, queue_rows
+from mailout.outbox.queue import dead_letters
+
+routes = page_routes()
 
 
-def router(desk: Desk) -> APIRouter:
-    routes = APIRouter(include_in_schema=False, route_class=page_route(desk))
+@routes.get("/problems")
+def problems(visit: Visitor) -> Response:
+    desk, hide = visit.desk, not visit.session.is_admin
+    held, failed = held_and_failed(desk, hide=hide)
+    dead = [] if hide else error_log.dead_letters(desk.store, limit=50)
+    return visit.page(
+        "problems.html.j2",
+        urgent=[
+            *(waits_for_a_person(desk, one) for one in held),
+            *failed,
+            *_single_mails(desk, sum(one.ledger.unknown for one in held), hide=hide),
+            *_health(desk),
+        ],
+        others=other_troubles(desk, hide=hide),
+        dead=[(row, json.dumps(row["payload"], ensure_ascii=False, indent=1)[:4000]) for row in dead],
+        message_topic=dead_letters.SEND,
+    )
 
-    @routes.get("/problems")
-    def problems(request: Request) -> Response:
-        session = desk.visitor(request)
-        hide = not session.is_admin
-        held = queue_rows.needing_a_person(desk.store)
-        known = {f"/letters/{one.id}" for one in held}
-        return desk.views.page(
-            request,
-            "problems.html.j2",
-            session,
-            urgent=[
-                *(waits_for_a_person(desk, one) for one in held),
-                *(one for one in letter_troubles(desk, hide=hide) if one.link not in known),
-                *_single_mails(desk, sum(one.ledger.unknown for one in held), hide=hide),
-                *_health(desk),
-            ],
-            others=other_troubles(desk, hide=hide),
-            dead=[] if hide else [_dead(row) for row in error_log.dead_letters(desk.store, limit=50)],
-        )
 
-    @routes.post("/problems/close")
-    async def close(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        said = "Closed. If it happens again, it comes back."
-        return await desk.do(
-            request,
-            session,
-            lambda: None,
-            what=CLOSED,
-            about=form.get("key")[:200],
-            said=said,
-            back="/problems",
-        )
+@routes.post("/problems/close")
+def close(act: AdminAct) -> Response:
+    act.back_to("/problems")
+    return act.done(CLOSED, act.form.get("key")[:200], "Closed. If it happens again, it comes back.")
 
-    @routes.post("/problems/requeue")
-    async def requeue(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        id = form.get("id")
 
-        def do() -> None:
-            if not desk.store.requeue_dead_letter(id):
-                dead_letters.requeue(desk.store, id)
+@routes.post("/problems/requeue")
+def requeue(act: AdminAct) -> Response:
+    act.back_to("/problems")
+    id, store = act.form.get("id"), act.desk.store
+    if not store.requeue_dead_letter(id):
+        dead_letters.requeue(store, id)
+    return act.done("requeued a dead letter", id, "It is tried again within a minute.")
 
-        said = "It is tried again within a minute."
-        return await desk.do(
-            request, session, do, what="requeued a dead letter", about=id, said=said, back="/problems"
-        )
 
-    @routes.post("/problems/drop")
-    async def drop(request: Request) -> Response:
-        session, form = await desk.acting(request)
-        id = form.get("id")
-
-        def do() -> None:
-            if not desk.store.drop_dead_letter(id):
-                raise UsageError("It is no longer on the list.")
-
-        said = "Removed from the list."
-        return await desk.do(
-            request, session, do, what="dropped a dead letter", about=id, said=said, back="/problems"
-        )
-
-    return routes
+@routes.post("/problems/drop")
+def drop(act: AdminAct) -> Response:
+    act.back_to("/problems")
+    id = act.form.get("id")
+    if not act.desk.store.drop_dead_letter(id):
+        raise UsageError("It is no longer on the list.")
+    return act.done("dropped a dead letter", id, "Removed from the list.")
 
 
 def _single_mails(desk: Desk, doubts_of_letters: int, *, hide: bool) -> list[Trouble]:
     """Why they wait, and those in doubt."""
-    waiting = desk.store.single_mails_waiting(rehearsal=desk.queue_forecast.rehearses)
+    waiting = desk.store.single_mails_waiting(rehearsal=desk.rehearses)
     said = single_mails_wait(waiting, desk.zone)
     found = []
     if said and waiting.hold:
@@ -127,16 +95,3 @@ def _health(desk: Desk) -> list[Trouble]:
     known = desk.checks.known()
     since = known.at if known else desk.store.now()
     return [Trouble(title, "; ".join(red[:3]) + ".", since, link="/system", link_label="Open Health")]
-
-
-def _dead(row: DeadLetter) -> Mapping[str, Any]:
-    shown = json.dumps(row["payload"], ensure_ascii=False, indent=1)
-    is_message = row["topic"] == dead_letters.SEND
-    what = "A message that failed for good" if is_message else "An event that could not be read"
-    return {
-        **row,
-        "shown": shown[:4000],
-        "what": what,
-        "again": is_message or row["topic"] == "ses-events",
-        "mailout": row["payload"].get("mailout", "") if is_message else "",
-    }

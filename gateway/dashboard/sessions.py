@@ -22,7 +22,7 @@ SESSION_SECONDS = 12 * 3600.0
 SIGN_OUT_POLL_SECONDS = 5.0
 """How long another gateway may still take a cookie whose owner has signed out."""
 SESSIONS_KEPT = 10_000
-NAMED = "link."
+NAMED = "link"
 """How the cookie of somebody begins who signed in by a link."""
 
 
@@ -52,7 +52,8 @@ class LoginSession:
 
 
 class Sessions:
-    """Signs and reads cookies. The key is slow to make: a stolen cookie must not lead to the password."""
+    """Signs and reads cookies: `admin.…` and `editor.…` with a key of the role's password, `link.…` with the
+    secrets of all links. A password's key is slow to make: a stolen cookie must not lead to the password."""
 
     def __init__(
         self,
@@ -65,11 +66,14 @@ class Sessions:
         """`people` may sign in by a link, by normalised address; `secrets` sign their cookies."""
         given = {Role.ADMIN: admin, Role.EDITOR: editor if admin else None}
         self._passwords = {role: _bytes(one) for role, one in given.items() if one is not None}
-        self._keys = {role: _key(role, password) for role, password in self._passwords.items()}
         self._now = now
         self._people = people or {}
-        self._named = SignedLinks(secrets, "session") if self._people else None
-        self._forms = SignedLinks(secrets, "form") if self._people else None
+        keys: dict[str, Sequence[str]] = {
+            role.value: [_key(role, password)] for role, password in self._passwords.items()
+        }
+        keys |= {NAMED: secrets} if self._people else {}
+        self._cookies = {kind: SignedLinks(key, "session") for kind, key in keys.items()}
+        self._forms = {kind: SignedLinks(key, "form") for kind, key in keys.items()}
 
     @property
     def open(self) -> bool:
@@ -78,7 +82,7 @@ class Sessions:
 
     @property
     def has_password(self) -> bool:
-        return bool(self._keys)
+        return bool(self._passwords)
 
     def role_of(self, password: str) -> Role | None:
         """Whose password it is; every one is compared, each in constant time."""
@@ -91,47 +95,28 @@ class Sessions:
 
     def begin(self, role: Role) -> str:
         """The cookie's value."""
-        said = f"{role.value}.{int(self._now() + SESSION_SECONDS)}.{token_urlsafe(18)}"
-        return f"{said}.{self._sign(role, 'session', said)}"
+        return self._make(role.value)
 
     def begin_named(self, email: str) -> str:
         """The cookie's value, of who signed in by a link."""
-        if self._named is None:
-            raise ValueError("nobody may sign in by a link")
-        ends_at = int(self._now() + SESSION_SECONDS)
-        return NAMED + self._named.make({"email": email, "ends_at": ends_at, "nonce": token_urlsafe(18)})
+        return self._make(NAMED, email=email)
+
+    def _make(self, kind: str, **who: str) -> str:
+        said = {"ends_at": int(self._now() + SESSION_SECONDS), "nonce": token_urlsafe(18), **who}
+        return f"{kind}.{self._cookies[kind].make(said)}"
 
     def read(self, cookie: str | None) -> LoginSession | None:
         """None: it is not ours, or it has ended, or its password was changed, or its address taken out."""
-        if cookie is not None and cookie.startswith(NAMED):
-            return self._read_named(cookie)
-        said, _, signature = (cookie or "").rpartition(".")
-        name, _, rest = said.partition(".")
-        role = next((one for one in self._keys if one.value == name), None)
-        if role is None or not hmac.compare_digest(
-            self._sign(role, "session", said).encode(), signature.encode()
-        ):
+        kind, _, token = (cookie or "").partition(".")
+        said = self._cookies[kind].read(token) if kind in self._cookies else None
+        if said is None or said["ends_at"] <= self._now():
             return None
-        ends_at = float(rest.partition(".")[0])
-        if ends_at <= self._now():
+        role = self._people.get(said["email"]) if kind == NAMED else Role(kind)
+        if role is None:
             return None
-        return LoginSession(
-            role, self._sign(role, "form", said), hashlib.sha256(said.encode()).hexdigest(), ends_at
-        )
-
-    def _read_named(self, cookie: str) -> LoginSession | None:
-        if self._named is None or self._forms is None:
-            return None
-        said = self._named.read(cookie.removeprefix(NAMED))
-        role = None if said is None else self._people.get(said["email"])
-        if said is None or role is None or said["ends_at"] <= self._now():
-            return None
-        id = hashlib.sha256(cookie.encode()).hexdigest()
-        csrf = hashlib.sha256(self._forms.make({"session": id}).encode()).hexdigest()
-        return LoginSession(role, csrf, id, said["ends_at"], said["email"])
-
-    def _sign(self, role: Role, purpose: str, said: str) -> str:
-        return hmac.new(self._keys[role], f"{purpose} {said}".encode(), hashlib.sha256).hexdigest()
+        id = hashlib.sha256(f"{kind}.{token}".encode()).hexdigest()
+        csrf = hashlib.sha256(self._forms[kind].make({"session": id}).encode()).hexdigest()
+        return LoginSession(role, csrf, id, said["ends_at"], said.get("email"))
 
 
 class SignedOut:
@@ -162,6 +147,6 @@ def _bytes(secret: SecretStr) -> bytes:
     return secret.get_secret_value().encode()
 
 
-def _key(role: Role, password: bytes) -> bytes:
+def _key(role: Role, password: bytes) -> str:
     salt = f"mailout dashboard session {role.value}".encode()
-    return hashlib.scrypt(password, salt=salt, n=2**14, r=8, p=1, dklen=32)
+    return hashlib.scrypt(password, salt=salt, n=2**14, r=8, p=1, dklen=32).hex()

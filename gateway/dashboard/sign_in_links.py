@@ -8,8 +8,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 
@@ -45,46 +44,30 @@ class LinkRefused(Exception):
     """Why a link signs nobody in."""
 
 
-@dataclass(frozen=True)
 class SignInLinks:
     """Who asks is told the same for every address, and before anything is done: neither words nor time say
     whether an address may sign in."""
 
-    store: Store
-    people: Mapping[str, Role]  # by normalised address
-    signed: SignedLinks
-    public_url: str
-    content: Content
-    rehearses: bool
-    emitter: Emitter | None = None
-    now: Callable[[], float] = time.time
-    asked: WrongPasswords = field(default_factory=WrongPasswords)
-    _under_way: set[asyncio.Task[None]] = field(default_factory=set)
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         settings: Settings,
         store: Store,
         *,
         rehearses: bool,
-        emitter: Emitter | None,
-        now: Callable[[], float],
-    ) -> SignInLinks | None:
-        """None: nobody may sign in so. The settings see to it that the rest is there."""
-        people = people_of(settings)
-        if not people or settings.public_url is None:
-            return None
-        return cls(
-            store,
-            people,
-            SignedLinks(settings.unsubscribe_keys, PURPOSE),
-            settings.public_url.rstrip("/"),
-            letter(settings.org_name),
-            rehearses,
-            emitter,
-            now,
-        )
+        emitter: Emitter | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """The settings see to it that there is an address and a secret where somebody may sign in so."""
+        self.people = people_of(settings)
+        self.public_url = (settings.public_url or "").rstrip("/")
+        self.asked = WrongPasswords()
+        self._store = store
+        self.signed = SignedLinks(settings.unsubscribe_keys, PURPOSE)
+        self._content = letter(settings.org_name)
+        self._rehearses = rehearses
+        self._emitter = emitter
+        self._now = now
+        self._under_way: set[asyncio.Task[None]] = set()
 
     def send_soon(self, written: str, browser: str) -> None:
         """After the answer: what an address costs must not be felt by who asks."""
@@ -102,35 +85,35 @@ class SignInLinks:
         except StoreError as error:
             log.warning("a link to sign in was not sent: %s", error)
             return
-        if not is_served and self.emitter is not None:
-            self.emitter.emit(SINGLE_MAILS_EVENT)  # the watch would find it seconds later
+        if not is_served and self._emitter is not None:
+            self._emitter.emit(SINGLE_MAILS_EVENT)  # the watch would find it seconds later
 
     def _hand_in(self, email: str, browser: str) -> bool:
         """Into the outbox; whether somebody is there to send it. Its id holds the limit on every gateway."""
-        now = self.now()
+        now = self._now()
         window = int(now // LINK_SECONDS)
         payload = {"email": email, "at": int(now), "browser": _hash(browser)}
         for number in range(MAILS_PER_WINDOW):
             key = f"sign-in {email} {window} {number}"
             mail = SingleMail(
-                id=transactional_id(OURS, key, rehearsal=self.rehearses),
+                id=transactional_id(OURS, key, rehearsal=self._rehearses),
                 company_id=OURS,
                 request_id=f"sign-in {window} {number}",
                 email=email,
-                content=self.content,
+                content=self._content,
                 from_name="mailout",
                 idempotency_key=key,
-                is_rehearsal=self.rehearses,
+                is_rehearsal=self._rehearses,
                 link=SignedLink(PURPOSE, CONFIRM_PATH, payload),
             )
-            if self.store.accept_single_mails([mail])[0].verdict is Verdict.ACCEPTED:
-                return self.store.single_mails_waiting(rehearsal=self.rehearses).is_served
+            if self._store.accept_single_mails([mail])[0].verdict is Verdict.ACCEPTED:
+                return self._store.single_mails_waiting(rehearsal=self._rehearses).is_served
         log.warning("no link to sign in was sent: %d were, within 15 minutes", MAILS_PER_WINDOW)
         return True
 
     def check(self, token: str, browser: str | None) -> str:
         """Whose link it is; or `LinkRefused`. It changes nothing."""
-        payload = self.signed.read_fresh(token, self.now(), LINK_SECONDS)
+        payload = self.signed.read_fresh(token, self._now(), LINK_SECONDS)
         if payload is None or payload["email"] not in self.people:
             raise LinkRefused(TOO_OLD)
         if not hmac.compare_digest(_hash(browser or ""), payload["browser"]):
@@ -141,7 +124,7 @@ class SignInLinks:
     def use(self, token: str, browser: str | None) -> str:
         """The same, and it never works again: the store decides between two at the same time."""
         email = self.check(token, browser)
-        if not self.store.end_login(_hash(token), self.now() + USED_LINK_SECONDS):
+        if not self._store.end_login(_hash(token), self._now() + USED_LINK_SECONDS):
             raise LinkRefused(USED)
         return email
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from gateway.dashboard.desk import Desk
-from gateway.dashboard.letter_numbers import modes_shown
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import AbortCode
 from mailout.base.redact import redact_text
 from mailout.insight.history import history_rows
+from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.phrases import count, headline, left_alone, waiting
 from mailout.letters.content.refs import page_id_of
@@ -43,28 +43,35 @@ class Trouble:
     link_label: str = "Open"
     key: str = ""  # by which it can be closed; empty: it goes when it is resolved
     details: Sequence[tuple[str, str]] = field(default=())  # (code, message), folded away
-    is_letter: bool = False  # a letter that failed or stopped
 
 
-def letter_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
-    """Letters that failed, stand still, or were stopped before they became letters; the latest first.
-    `hide`: addresses are not for everybody."""
-    since = desk.store.now() - TROUBLES_SHOWN_SECONDS
-    closed = _closed(desk, since)
-    errors = [one for one in error_log.errors(desk.store, limit=ERRORS_READ) if one.at >= since]
-    found = [*_failed(desk, errors, since), *_stopped(desk, errors)]
-    shown = [one for one in found if one.since > closed.get(one.key, 0.0)]
-    shown += _silent(desk)
-    return sorted((_plain(one, hide=hide) for one in shown), key=lambda one: -one.since)
+def held_and_failed(desk: Desk, *, hide: bool) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
+    """Letters that wait for a person; and the others that failed, stand still, or were stopped before they
+    became letters. `hide`: addresses are not for everybody."""
+    held = queue_rows.needing_a_person(desk.store)
+    links = {f"/letters/{one.id}" for one in held}
+    since, errors = _recent(desk)
+    found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk)]
+    return held, _open(desk, since, [one for one in found if one.link not in links], hide=hide)
 
 
 def other_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
     """What is written down and is no letter's end: findings in what is written, and errors of no letter."""
-    since = desk.store.now() - TROUBLES_SHOWN_SECONDS
-    closed = _closed(desk, since)
-    errors = [one for one in error_log.errors(desk.store, limit=ERRORS_READ) if one.at >= since]
+    since, errors = _recent(desk)
     found = [*_findings(desk, errors), *_general(errors), *_refusals(desk, since)]
-    shown = (one for one in found if one.since > closed.get(one.key, 0.0))
+    return _open(desk, since, found, hide=hide)
+
+
+def _recent(desk: Desk) -> tuple[float, Sequence[ErrorRecord]]:
+    since = desk.store.now() - TROUBLES_SHOWN_SECONDS
+    return since, [one for one in error_log.errors(desk.store, limit=ERRORS_READ) if one.at >= since]
+
+
+def _open(desk: Desk, since: float, found: Sequence[Trouble], *, hide: bool) -> Sequence[Trouble]:
+    """What nobody has closed since it happened, the latest first."""
+    acts = history_rows.acts_of(desk.store, CLOSED, since)
+    closed = {act.about: act.at for act in sorted(acts, key=lambda act: act.at)}
+    shown = (one for one in found if not one.key or one.since > closed.get(one.key, 0.0))
     return sorted((_plain(one, hide=hide) for one in shown), key=lambda one: -one.since)
 
 
@@ -77,15 +84,8 @@ def waits_for_a_person(desk: Desk, mailout: Mailout) -> Trouble:
     )
 
 
-def _closed(desk: Desk, since: float) -> Mapping[str, float]:
-    """When each was closed last."""
-    acts = history_rows.acts_of(desk.store, CLOSED, since)
-    return {act.about: act.at for act in sorted(acts, key=lambda act: act.at)}
-
-
 def _failed(desk: Desk, errors: Sequence[ErrorRecord], since: float) -> Iterable[Trouble]:
-    modes = modes_shown(desk.queue_forecast.rehearses)
-    for mailout in history_rows.failed_letters(desk.store, modes=modes, since=since):
+    for mailout in history_rows.failed_letters(desk.store, modes=desk.modes, since=since):
         if mailout.outcome is not MailoutOutcome.FAILED or mailout.ledger.unknown:
             continue  # messages in doubt wait for a person: that is another card
         codes = {one.code: one.message for one in errors if one.mailout == mailout.id}
@@ -97,7 +97,6 @@ def _failed(desk: Desk, errors: Sequence[ErrorRecord], since: float) -> Iterable
             link=f"/letters/{mailout.id}",
             key=f"letter {mailout.id}",
             details=list(codes.items()),
-            is_letter=True,
         )
 
 
@@ -107,9 +106,7 @@ def _silent(desk: Desk) -> Iterable[Trouble]:
         by = mailout.goes_on_by(now, desk.settings.lock_seconds)
         if by is not None:
             said = left_alone(mailout, by, desk.zone)
-            yield Trouble(
-                _title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}", is_letter=True
-            )
+            yield Trouble(_title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}")
 
 
 def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
@@ -125,8 +122,7 @@ def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
     pages = {page.ref: page for page in (read.pages if read else ())}
     for ref, error in latest.items():
         page, letter = pages.get(ref), letters.get(ref)
-        edited = page is not None and not page.is_failed and (page.edited_at or 0.0) > error.at
-        if edited or (letter is not None and letter.created_at >= error.at):
+        if is_past(error, page, letter):
             continue
         subject = page.subject if page else letter.subject if letter else ""
         file = "A letter" if page_id_of(ref) else PurePath(ref).name
@@ -138,8 +134,13 @@ def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
             link=f"/draft?ref={ref}" if page_id_of(ref) else "",
             key=f"page {ref}",
             details=[(error.code, error.message)],
-            is_letter=True,
         )
+
+
+def is_past(error: ErrorRecord, page: WrittenPage | None, letter: Mailout | None) -> bool:
+    """Whether the page was edited, or became a letter, after this refusal."""
+    edited = page is not None and not page.is_failed and (page.edited_at or 0.0) > error.at
+    return edited or (letter is not None and letter.created_at >= error.at)
 
 
 def _stops(code: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.dashboard import people
-from gateway.dashboard.imports import UPLOAD_KEPT_SECONDS, KeptFiles
+from gateway.dashboard.forms import UPLOAD_KEPT_SECONDS, KeptFiles
 from mailout.base import error_log
 from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from mailout.base.ids import mailout_id
 from mailout.insight.history import history_rows
@@ -232,6 +233,16 @@ def test_the_last_letters_are_side_by_side(dashboard: Site) -> None:
     page = dashboard.client.get("/letters?show=numbers").text
     for shown in ("Autumn at the harbour", "The pier is open again", "270", "<svg"):
         assert shown in page, shown
+
+
+def test_nine_bounces_beside_hundreds_of_mails_are_seen_in_the_chart(dashboard: Site) -> None:
+    """On the scale of what was sent they would lie on the line of zero."""
+    dashboard.sign_in()
+    Scene(dashboard.store, dashboard.home).metrics(dashboard.ids["failed"], delivered=270, bounced=9)
+    page = dashboard.client.get("/letters?show=numbers").text
+    found = re.findall(r'cy="([\d.]+)" r="5"><title>[^<]*: ([\d,]+ \w+)</title>', page)
+    height = {said: float(y) for y, said in found}
+    assert height["0 complained"] - height["9 bounced"] > 60
 
 
 def test_a_letter_that_is_over_leaves_the_problems(dashboard: Site) -> None:
