@@ -61,16 +61,16 @@ docs: $(VENV)/.run  ## write docs/settings.md and docs/errors.md again, from the
 	@$(BIN)/python -m docs.reference
 
 bench: $(VENV)/.dev  ## measure, as ratios taken side by side: docs/benchmarks.md (20 minutes; ARGS=ROW: one)
-	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(BIN)/python -m tests.run $(BIN)/python -m tests.bench $(ARGS)
 
 bench-quick: $(VENV)/.dev  ## some of the same with smaller sizes, in two minutes
-	@$(BIN)/python -m tests.bench --quick $(ARGS)
+	@$(BIN)/python -m tests.run $(BIN)/python -m tests.bench --quick $(ARGS)
 
 chaos: $(VENV)/.dev  ## kill, stop, cut off and fill up everything: docs/reliability.md (30 minutes; ARGS=ROW[:STORE:MODE]: one)
-	@$(BIN)/python -m tests.chaos $(ARGS)
+	@$(BIN)/python -m tests.run $(BIN)/python -m tests.chaos $(ARGS)
 
 soak: $(VENV)/.dev  ## mailout up for an hour, its processes killed: a section of docs/reliability.md (ARGS="--minutes 10")
-	@$(BIN)/python -m tests.chaos.soak $(ARGS)
+	@$(BIN)/python -m tests.run $(BIN)/python -m tests.chaos.soak $(ARGS)
 
 lock:  ## resolve pyproject.toml again into the two lock files (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet --group install pyproject.toml -o requirements.lock
