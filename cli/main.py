@@ -25,11 +25,11 @@ from mailout.base.errors import MailoutError, UsageError
 from mailout.base.private_files import keep_private
 
 COMMANDS = {
-    "init": "Begin: a few questions, and the settings are written.",
+    "init": "Set up: answer a few questions, and .env is written.",
     "demo": "See it work: made-up people, no account, half a minute.",
     "send": "Send one mailout to everyone who should have it, once.",
     "preview": "Write a mail to files, to look at before it is sent.",
-    "status": "How things stand: everything, one mailout, or one message.",
+    "status": "Show the status of everything, one mailout, or one message.",
     "subscribers": "The people on your list: import, export, look one up.",
     "lists": "The lists that people can be on, and the form to join one.",
     "segments": "Who should get it: filters over your subscribers, by name.",
@@ -37,7 +37,7 @@ COMMANDS = {
     "queue": "What waits and what was sent: pause, cancel, retry, settle.",
     "messages": "Single mails that failed or wait: list, retry, cancel.",
     "article": "Articles put together for each reader: import, census, send.",
-    "dead-letters": "What failed for good: look, send again, drop.",
+    "dead-letters": "Messages that failed permanently: list, send again, drop.",
     "events": "Apply what SES has reported; its list of dead addresses.",
     "notify": "Send what a producer's SQLite queue of notifications asks for.",
     "publish": "Put a letter into the archive on the web.",

@@ -79,7 +79,7 @@ def import_(
     """Read people from a CSV file or a workbook.
 
     Known exports of other products say who wants mail. Of any other file, each column that may say so is
-    asked about. Who has unsubscribed or bounced stays so.
+    asked about. People who unsubscribed or bounced stay so.
     """
     said = Answers.load(answers) if answers is not None and answers.exists() else Answers()
     said = said.and_then(
@@ -268,7 +268,7 @@ def undo(
 ) -> None:
     """Undo an import: remove what it added, unless it was mailed.
 
-    Who has spoken for themselves since, or came again with another import, stays.
+    People who have since changed their status, or were in another import, stay.
     """
     engine = open_engine()
     if id is None:

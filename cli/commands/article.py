@@ -113,7 +113,7 @@ def census(article_key: Key, filter: Filter = None, json: Json = False) -> None:
 @app.command()
 def preview(
     article_key: Key,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write to; it is made if need be.")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write to; made if it does not exist.")],
     email: Annotated[str | None, typer.Option("--email", help="As this subscriber would get it.")] = None,
     ocd: Annotated[
         str | None, typer.Option("--ocd", metavar="A,B", help="As somebody who belongs to these places.")

@@ -19,7 +19,7 @@ from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import count
 from mailout.outbox.queue import dead_letters
 
-app = command_group("Messages of articles that failed for good, and events that nobody can read.")
+app = command_group("Messages of articles that failed permanently, and events that could not be read.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]
 MAX_LISTED = 10_000
 

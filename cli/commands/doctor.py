@@ -31,7 +31,7 @@ def doctor(json: Json = False) -> None:
     """Ask everything a mailout needs; say what is wrong and how to fix it.
 
     The settings, the store, SES with SNS, SQS and the DNS, Notion, Prefect.
-    Nothing is sent. Exit codes: 0 nothing stands in the way, 1 something does.
+    Nothing is sent. Exit codes: 0 ready to send, 1 something is wrong.
     """
     found = []
     for part in _parts():

@@ -52,7 +52,7 @@ def machine_zone() -> str:
 
 
 QUESTIONS = (
-    SetupQuestion("ORG_NAME", "--org-name", "Your organisation's name (it stands under every letter)"),
+    SetupQuestion("ORG_NAME", "--org-name", "Your organisation's name (shown below every letter)"),
     SetupQuestion(
         "ORG_ADDRESS", "--org-address", "Its postal address (the law asks for one under every letter)"
     ),

@@ -34,7 +34,7 @@ def _changing(change: Callable[[Store, str, Mapping[str, Any]], List]) -> Callab
         description: Annotated[str | None, typer.Option(help="A sentence about it.")] = None,
         public: Annotated[
             bool | None,
-            typer.Option("--public/--private", help="Whether anybody may join it by the sign-up page."),
+            typer.Option("--public/--private", help="Whether anybody may join it on the sign-up page."),
         ] = None,
         from_name: Annotated[str | None, typer.Option(help="Who its letters come from.")] = None,
         reply_to: Annotated[str | None, typer.Option(help="Where answers go.")] = None,

@@ -85,4 +85,4 @@ def _tell(made: dict[str, str]) -> None:
             note(f"{name} is set already; nothing was made for {words}.")
     say("\nNext: write a page in “Mailouts”, tick is_test and set its status to Ready.", style="bold")
     say("With `mailout up` running it is sent within a minute.")
-    say("For whoever writes there is one page: docs/writing-in-notion.md")
+    say("For writers: docs/writing-in-notion.md")

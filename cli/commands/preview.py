@@ -32,7 +32,7 @@ def preview(
     ref: Annotated[
         str, typer.Argument(metavar="REF", help="A Markdown file, or a Notion page (its id or address).")
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write to; it is made if need be.")],
+    out: Annotated[Path, typer.Option(help="The folder to write to; made if it does not exist.")],
     reader: Annotated[
         str | None,
         typer.Option("--as", metavar="EMAIL", help="As this subscriber gets it; else variables are [name]."),

@@ -24,7 +24,7 @@ def publish(id: Id, json: Json = False) -> None:
     engine = open_engine()
     if not engine.settings.public_url:
         raise SettingsError(
-            "PUBLIC_URL: is missing.", remedy="Set it to the gateway's address, as the world reaches it."
+            "PUBLIC_URL: is missing.", remedy="Set it to the gateway's address, as people reach it."
         )
     mailout = web_archive.publish(engine.store, find_mailout(engine, id).id)
     address = f"{engine.settings.public_url.rstrip('/')}/archive/{mailout.slug}"

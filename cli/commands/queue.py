@@ -150,7 +150,7 @@ def settle(
 ) -> None:
     """Say what became of messages in doubt.
 
-    Those that were handed over and never answered for. A single mail is named by --message alone.
+    They were handed over and no answer came back. For a single mail, give only --message.
     """
     engine = open_engine()
     if id is None:

@@ -36,7 +36,7 @@ def retention(
 ) -> None:
     """Move the messages and events of old mailouts to Parquet files, and free the store.
 
-    Only of mailouts that are over, with nothing in doubt. That they were sent stays known for good. It can be
+    Only of mailouts that are over, with nothing in doubt. The mailouts and their counts stay. It can be
     stopped at any time and run again.
     """
     engine = open_engine()

@@ -55,7 +55,7 @@ def status(
     ] = False,
     json: Json = False,
 ) -> None:
-    """How things stand: everything at a glance, one mailout, or one message with all its steps."""
+    """Show the status of everything, of one mailout, or of one message with all its steps."""
     engine = open_engine()
     mailout = find_mailout(engine, id) if id else None
     if report and mailout is None:

@@ -120,7 +120,7 @@ def add(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Add one person. Who has unsubscribed or bounced stays so."""
+    """Add one person. People who unsubscribed or bounced stay that way."""
     norm = _address(email)
     ocd_ids, wrong = split_places(" ".join(places or ()))
     if wrong:
@@ -221,7 +221,7 @@ def forget(
     """
     address = address_of(email)  # also one that we would not send to
     if address is None:
-        raise UsageError(f"{email} is no address.", remedy="Give it as it stands in the list.")
+        raise UsageError(f"{email} is no address.", remedy="Give it as it is written in the list.")
     engine = open_engine()
     confirm(f"Erase {address} from the list, the messages, the reports and the archives?", yes)
     erased = forgetting.forget(engine, address)
@@ -263,7 +263,7 @@ def _address(email: str) -> str:
     norm = normalise(email)
     if isinstance(norm, Dropped):
         raise UsageError(
-            f"{email} is no address: {IN_WORDS[norm]}.", remedy="Give it as it stands in the list."
+            f"{email} is no address: {IN_WORDS[norm]}.", remedy="Give it as it is written in the list."
         )
     return norm
 

@@ -27,7 +27,7 @@ def prefect_checks(env: Mapping[str, str] | None = None, home: Path | None = Non
     env = environment(home) if env is None else env
     url = env.get("PREFECT_API_URL", "").rstrip("/")
     if not url:
-        yield Check("server", "ok", "none is named: `mailout send` brings its own, `mailout up` starts one")
+        yield Check("server", "ok", "none is set: `mailout send` starts its own, so does `mailout up`")
         return
     file = yaml.safe_load(PREFECT_YAML.read_text(encoding="utf-8"))
     with client(env) as api:

@@ -111,7 +111,7 @@ def undo(act: AdminAct) -> Response:
         return go_to("/people/import", _for_this_page(error))
     said = f"{done.people:,} people and {done.lists:,} list entries were removed."
     if done.kept:
-        said += f" {done.kept:,} stay: they have spoken for themselves since, or came again."
+        said += f" {done.kept:,} stay: they changed their status since, or were in another import."
     return act.done("undid an import", act.form.get("id"), said)
 
 

@@ -48,7 +48,7 @@ def _unsubscribing(settings: Settings) -> Iterator[Check]:
     url, secret = settings.unsubscribe_base_url, settings.unsubscribe_secret
     if url and settings.mailout_transport == "ses" and is_of_this_machine(url):
         message = "is an address of this machine: no reader could unsubscribe"
-        remedy = "Set it to the gateway's /unsubscribe, as the world reaches it (docs/feedback.md)."
+        remedy = "Set it to the gateway's /unsubscribe, as people reach it (docs/feedback.md)."
         yield Check("UNSUBSCRIBE_BASE_URL", "fail", message, remedy)
     elif url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
         message = "is not https, and mail programs show their unsubscribe button for https alone"
@@ -76,7 +76,7 @@ def _admin_email(settings: Settings) -> Check:
     if settings.admin_email:
         return Check("ADMIN_EMAIL", "ok", "gets what waits for a person")
     remedy = "Set it to the address of your administrator."
-    return Check("ADMIN_EMAIL", "warn", "is missing; nobody learns when a mailout waits for a person", remedy)
+    return Check("ADMIN_EMAIL", "warn", "is missing; nobody is told when a mailout needs a person", remedy)
 
 
 def _sign_ups(settings: Settings) -> Check:
@@ -96,7 +96,7 @@ def _media(settings: Settings) -> Check:
         return Check("media", "ok", f"served from {settings.media_base_url or settings.public_url}")
     level: Level = "fail" if settings.mailout_transport == "ses" else "warn"
     remedy = "Set PUBLIC_URL (the gateway's address), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET."
-    return Check("media", level, "pictures can be seen on this machine alone", remedy)
+    return Check("media", level, "pictures can only be seen on this machine", remedy)
 
 
 def python_check(version: tuple[int, int, int]) -> Check:
@@ -106,7 +106,7 @@ def python_check(version: tuple[int, int, int]) -> Check:
     if mended is None or version >= mended:
         return Check("Python", "ok", written)
     better = ".".join(map(str, mended))
-    message = f"{written} has known holes: a long cookie costs its http.cookies seconds (CVE-2024-7592)"
+    message = f"{written} has a known hole: long cookies make its http.cookies slow (CVE-2024-7592)"
     return Check("Python", "warn", message, f"Install Python {better} or newer, and make .venv again.")
 
 

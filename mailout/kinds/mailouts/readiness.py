@@ -127,7 +127,7 @@ class Readiness:
             raise Abort(
                 AbortCode.FOOTER_ENV_MISSING,
                 "UNSUBSCRIBE_BASE_URL is an address of this machine: no reader could unsubscribe.",
-                remedy="Set it to the gateway's /unsubscribe, as the world reaches it.",
+                remedy="Set it to the gateway's /unsubscribe, as people reach it.",
             )
 
 
