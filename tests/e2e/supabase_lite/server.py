@@ -135,9 +135,10 @@ def running(folder: Path, name: str = "lite") -> Iterator[Lite]:
 
 
 def _called() -> set[str]:
-    """The functions that the store calls by their names."""
+    """The functions that the store calls: by their names, and those of acts that it passes on."""
     sources = (Path(supabase.__file__).parent).glob("*.py")
-    return {name for file in sources for name in re.findall(r'"(mailout_\w+)"', file.read_text("utf-8"))}
+    named = {name for file in sources for name in re.findall(r'"(mailout_\w+)"', file.read_text("utf-8"))}
+    return named | {f"mailout_{act}" for act in dir(supabase.SupabaseStore)}
 
 
 def _installed() -> Path:
