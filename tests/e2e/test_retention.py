@@ -34,7 +34,6 @@ def test_an_archived_mailout_is_known_and_readable_and_never_sent_again(mailout:
     assert (mailout.home / "reports" / f"{id}.csv").read_text().count("@example.org") == 3
     assert pl.read_parquet(mailout.home / "archive/*.parquet")["email"].len() == 3
     assert mailout("retention").out == "Nothing to archive.\n"
-    assert mailout("archive").out == "Nothing to archive.\n"  # its name until the next version
 
     said = mailout("status", id).out
     assert "Rehearsal: 3 letters." in said
