@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 TOGETHER = ("tests/e2e/deployed/", "tests/flows/")
 """Folders with one Prefect server for all their tests: in two processes it would be started twice."""
 
+APART = "tests/e2e/deployed/test_several_workers.py"
+"""Two minutes: worth a server of its own."""
+
 LONGEST = (*TOGETHER, "tests/e2e/test_up.py")
 
 FOREIGN = ("AWS_", "PG", "PREFECT_")
@@ -101,7 +104,7 @@ class ByFolder(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+        return next((folder for folder in TOGETHER if file.startswith(folder) and file != APART), file)
 
 
 @pytest.hookimpl(optionalhook=True)
