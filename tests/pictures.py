@@ -27,9 +27,17 @@ def dashboard(browser: Browser, place: Path) -> None:
     filled = place / "filled"
     filled.mkdir()
     store = SqliteStore(filled / "mailout.db", SystemClock())
-    (filled / "ids.json").write_text(json.dumps(scene.fill(store, filled)))
+    ids = scene.fill(store, filled)
+    store.cancel(ids["odd"])
+    (filled / "ids.json").write_text(json.dumps(ids))
     store.close()
-    with site(filled, place / "home") as opened:
+    complete = {
+        "from_email": "news@example.org",
+        "org_address": "1 Quay Street",
+        "unsubscribe_secret": "of this picture alone",
+        "unsubscribe_base_url": "https://mail.example.org/unsubscribe",
+    }
+    with site(filled, place / "home", **complete) as opened:
         page = browser.new_page(viewport={"width": 1280, "height": 980})
         page.goto(f"{opened.address}/login")
         page.fill("input[name=password]", ADMIN)

@@ -159,6 +159,7 @@ def _settings(home: Path, ses: str | None) -> Settings:
             "AWS_REGION": "eu-west-1",
             "AWS_ACCESS_KEY_ID": "demo",
             "AWS_SECRET_ACCESS_KEY": "demo",
+            "PUBLIC_URL": "https://mail.example.org",  # where readers would find the letter's picture
         }
     return load_settings(
         env={

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Commands, Ended
+from tests.stubs.ses_control import ses_stub
 
 HOSTILE = {
     "MAILOUT_TRANSPORT": "ses",
@@ -55,6 +56,15 @@ def test_its_run_is_kept_where_prefect_finds_it(demo: Commands, first: Ended) ->
     assert re.search(r"/runs/flow-run/[0-9a-f-]{36}", first.out)
     database = demo.folder / ".mailout-demo" / "prefect" / "prefect.db"
     assert database.stat().st_mode & 0o777 == 0o600, "it holds what every run has said"
+
+
+def test_make_demo_ses_reaches_everybody_once(demo: Commands) -> None:
+    with ses_stub() as stub:
+        ended = demo("demo", "--fresh", "--home", "through-ses", "--ses", stub.url)
+        accepted = stub.accepted()
+    assert ended.code == 0, ended.err
+    assert len(accepted["by_address"]) > 200
+    assert accepted["twice"] == []
 
 
 @pytest.mark.usefixtures("first")
