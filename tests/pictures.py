@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
@@ -31,7 +32,7 @@ def dashboard(browser: Browser, place: Path) -> None:
     store.cancel(ids["odd"])
     (filled / "ids.json").write_text(json.dumps(ids))
     store.close()
-    complete = {
+    complete: dict[str, Any] = {
         "from_email": "news@example.org",
         "org_address": "1 Quay Street",
         "unsubscribe_secret": "of this picture alone",
