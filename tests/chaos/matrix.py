@@ -174,7 +174,7 @@ ROWS = (
         joining.joining, 48, modes=(joining.MODE,), people=240, place=joining.strangers_come,
         judge=joining.judge_joined, kills=True),
     Row("confirmation", "strangers confirm their link; SIGKILL of the gateway", joining.confirming, 40,
-        modes=(joining.MODE,), people=240, place=joining.strangers_come,
+        modes=(joining.MODE,), people=240, place=joining.strangers_come, doubt=0,
         judge=joining.judge_joined, kills=True),
     Row("welcome", "SIGKILL of the run that writes and sends welcome letters", joining.welcoming, 40,
         modes=(joining.MODE,), people=240, place=joining.strangers_come, judge=joining.judge_joined,

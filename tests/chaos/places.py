@@ -175,9 +175,10 @@ class Place:
         return log.read_text(encoding="utf-8")[-3000:] if log.exists() else ""
 
     def all_called(self) -> bool:
-        """Nothing waits or is in the air any more."""
-        states = self.states()
-        return len(states) >= self.job.people and not still_open(states.values())
+        """Nothing waits or is in the air any more, of all the mails that a person gets."""
+        rows = self.rows("select email, state from email_outbox")
+        everybody = len({row["email"] for row in rows}) >= self.job.people
+        return everybody and not still_open(State(row["state"]) for row in rows)
 
     def is_over(self) -> bool:
         done = self.all_called()
