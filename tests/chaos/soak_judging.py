@@ -171,9 +171,9 @@ def section(
             (f"memory of the {part}, MB", *(f"{one.parts[part].memory_mb:.0f}" for one in shown))
             for part in PARTS
         ),
-        ("their open files", *(str(sum(p.open_files for p in one.parts.values())) for one in shown)),
+        ("their open files", *(str(sum(p.open_files.total() for p in one.parts.values())) for one in shown)),
         ("files in its home", *(str(one.files) for one in shown)),
-        ("of these, of no letter", *(str(one.own_files) for one in shown)),
+        ("of these, of no letter", *(str(one.own_files.total()) for one in shown)),
         ("their size, MB", *(f"{one.disk_mb:.1f}" for one in shown)),
     ]
     told = "as it should be" if not problems else f"**not as it should be: {'; '.join(problems)}**"

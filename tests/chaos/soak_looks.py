@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -31,7 +33,7 @@ class Part:
 
     pids: tuple[int, ...]
     memory_mb: float
-    open_files: int
+    open_files: Counter[str]  # by what they are
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Look:
     at: float
     parts: Mapping[str, Part]
     files: int  # in its home
-    own_files: int  # of these, what belongs to no letter
+    own_files: Counter[str]  # of these, what belongs to no letter, by folder
     disk_mb: float
     wal_mb: float
 
@@ -51,11 +53,13 @@ def look(home: Path, at: float) -> Look:
     return Look(
         at,
         {
-            name: Part(pids, sum(map(_memory_mb, pids)), sum(map(_open_files, pids)))
+            name: Part(pids, sum(map(_memory_mb, pids)), sum(map(_open_files, pids), Counter()))
             for name, pids in of.items()
         },
         len(sizes),
-        sum(not _is_of_a_letter(file.relative_to(home)) for file in sizes),
+        Counter(
+            _folder(file.relative_to(home)) for file in sizes if not _is_of_a_letter(file.relative_to(home))
+        ),
         sum(sizes.values()) / 1e6,
         sum(size for file, size in sizes.items() if file.name.endswith("-wal")) / 1e6,
     )
@@ -63,6 +67,10 @@ def look(home: Path, at: float) -> Look:
 
 def _is_of_a_letter(file: Path) -> bool:
     return file.parts[0] == "reports" or file.name.startswith("letter-")
+
+
+def _folder(file: Path) -> str:
+    return "/".join(file.parts[:2]) if len(file.parts) > 2 else file.parts[0]
 
 
 def _memory_mb(pid: int) -> float:
@@ -82,11 +90,13 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _open_files(pid: int) -> int:
-    try:
-        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
+def _open_files(pid: int) -> Counter[str]:
+    found = Counter[str]()
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+        for one in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # it has closed that one
+                found[one.readlink().name.partition(":")[0]] += 1
+    return found
 
 
 def settled(looks: Sequence[Look]) -> Sequence[Look]:
@@ -101,14 +111,19 @@ def growing(looks: Sequence[Look]) -> Sequence[str]:
         life = _longest_life(looks, name)
         if (growth := growth_of([one.memory_mb for one in life])) > GROWTH_ALLOWED:
             found.append(f"memory of the {name} grew by {growth - 1:.0%}")
-        if (growth := growth_of([one.open_files for one in life])) > GROWTH_ALLOWED:
-            found.append(f"open files of the {name} grew by {growth - 1:.0%}")
+        if (growth := growth_of([one.open_files.total() for one in life])) > GROWTH_ALLOWED:
+            more = _told(life[-1].open_files - life[0].open_files)
+            found.append(f"open files of the {name} grew by {growth - 1:.0%} ({more})")
     first, last = settled(looks)[0], looks[-1]
-    if last.own_files > first.own_files + FILES_ALLOWED:
-        found.append(f"{last.own_files - first.own_files} more files, of no letter")
+    if (n := last.own_files.total() - first.own_files.total()) > FILES_ALLOWED:
+        found.append(f"{n} more files, of no letter ({_told(last.own_files - first.own_files)})")
     if last.wal_mb > WAL_MB_ALLOWED:
         found.append(f"{last.wal_mb:.0f} MB in write-ahead logs")
     return found
+
+
+def _told(more: Counter[str]) -> str:
+    return ", ".join(f"{what} +{n}" for what, n in more.most_common())
 
 
 def _longest_life(looks: Sequence[Look], name: str) -> Sequence[Part]:

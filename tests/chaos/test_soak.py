@@ -13,8 +13,10 @@ from tests.chaos.places import Place, Stage
 from tests.chaos.soak_judging import Asked, wrong_books, wrong_numbers
 from tests.chaos.soak_looks import PARTS, Look, Part, growing
 
-PART = Part((7,), 100.0, 80)
-LOOK = Look(0.0, dict.fromkeys(PARTS, PART), 40, 30, 12.0, 4.0)
+OPEN = Counter({"prefect.db": 60, "socket": 20})
+FILES = Counter({"journal/store": 20, "logs": 10})
+PART = Part((7,), 100.0, OPEN)
+LOOK = Look(0.0, dict.fromkeys(PARTS, PART), 40, FILES, 12.0, 4.0)
 STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
 
 
@@ -22,10 +24,13 @@ STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
     ("change", "words"),
     [
         ({}, None),
-        ({"parts": {**LOOK.parts, "gateway": Part((7,), 120.0, 80)}}, "memory of the gateway grew by 20%"),
-        ({"parts": {**LOOK.parts, "server": Part((7,), 100.0, 120)}}, "open files of the server grew by 50%"),
-        ({"parts": {**LOOK.parts, "gateway": Part((8,), 120.0, 120)}}, None),
-        ({"own_files": 60}, "30 more files, of no letter"),
+        ({"parts": {**LOOK.parts, "gateway": Part((7,), 120.0, OPEN)}}, "memory of the gateway grew by 20%"),
+        (
+            {"parts": {**LOOK.parts, "server": Part((7,), 100.0, OPEN + Counter(socket=40))}},
+            "open files of the server grew by 50% (socket +40)",
+        ),
+        ({"parts": {**LOOK.parts, "gateway": Part((8,), 120.0, OPEN + OPEN)}}, None),
+        ({"own_files": FILES + FILES}, "30 more files, of no letter (journal/store +20, logs +10)"),
         ({"files": 300}, None),
         ({"wal_mb": 200.0}, "200 MB in write-ahead logs"),
     ],
@@ -36,7 +41,12 @@ def test_what_grows_within_an_hour_is_named(change: dict[str, object], words: st
 
 
 def test_what_grew_before_all_had_started_is_no_growth() -> None:
-    small = [replace(one, parts=dict.fromkeys(PARTS, Part((7,), 10.0, 8)), own_files=1) for one in STEADY[:3]]
+    small = [
+        replace(
+            one, parts=dict.fromkeys(PARTS, Part((7,), 10.0, Counter(socket=8))), own_files=Counter(logs=1)
+        )
+        for one in STEADY[:3]
+    ]
     assert list(growing([*small, *STEADY[3:]])) == []
 
 
