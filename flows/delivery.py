@@ -148,7 +148,7 @@ def watch_for_cancel(engine: Engine, mailout_id: str) -> tuple[str, str]:
             _pause(engine, mailout_id)
 
     what = ("cancelled", str(run))
-    DISPLAY.repeat(what, look, CANCEL_SECONDS)
+    DISPLAY.repeat(what, look, first=0.0, every=CANCEL_SECONDS)
     return what
 
 

@@ -30,7 +30,9 @@ R = TypeVar("R")
 
 HEARTBEAT = "mailout.flow-run.heartbeat"
 ENDED = "mailout.flow-run.ended"
-HEARTBEAT_SECONDS = 30.0
+FIRST_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS = 5.0, 30.0
+"""Most runs are over sooner and send none. When a run begins or ends, Prefect's server writes so much that on
+SQLite its automations often fail to read an event ("database is locked"), and keep it in a file for ever."""
 CANCELLED_IN_PREFECT = "It was cancelled in Prefect."
 """Why a mailout is paused whose run somebody has cancelled on Prefect's pages."""
 NAME_LENGTH = 200
@@ -67,12 +69,17 @@ def beating() -> Iterator[None]:
         yield
         return
     id = str(flow_run.id)
-    DISPLAY.repeat(("heartbeat", id), lambda client: _emit(client, HEARTBEAT, id), HEARTBEAT_SECONDS)
+    DISPLAY.repeat(
+        ("heartbeat", id),
+        lambda client: _emit(client, HEARTBEAT, id),
+        first=FIRST_HEARTBEAT_SECONDS,
+        every=HEARTBEAT_SECONDS,
+    )
     try:
         yield
     finally:
-        DISPLAY.end_repeat(("heartbeat", id))
-        DISPLAY.show(("ended", id), lambda client: _emit(client, ENDED, id))
+        if DISPLAY.end_repeat(("heartbeat", id)):
+            DISPLAY.show(("ended", id), lambda client: _emit(client, ENDED, id))
 
 
 def _emit(client: SyncPrefectClient, event: str, run: str) -> None:

@@ -38,6 +38,7 @@ class _Repeated:
     act: Act
     every: float  # seconds
     next_at: float
+    begun: bool = False
 
 
 class Display:
@@ -59,15 +60,16 @@ class Display:
             self._waiting[what] = act
             self._wake()
 
-    def repeat(self, what: Hashable, act: Act, every: float) -> None:
-        """At once, and every so many seconds until `end_repeat`. One that failed is not told again."""
+    def repeat(self, what: Hashable, act: Act, *, first: float, every: float) -> None:
+        """After so many seconds, and then again until `end_repeat`. One that failed is not told again."""
         with self._changed:
-            self._repeated[what] = _Repeated(act, every, time.monotonic())
+            self._repeated[what] = _Repeated(act, every, time.monotonic() + first)
             self._wake()
 
-    def end_repeat(self, what: Hashable) -> None:
+    def end_repeat(self, what: Hashable) -> bool:
+        """Whether it had begun."""
         with self._changed:
-            self._repeated.pop(what, None)
+            return self._repeated.pop(what).begun
 
     def finish(self) -> bool:
         """Wait until everything is shown, for some seconds at most; whether it is."""
@@ -109,7 +111,7 @@ class Display:
         now = time.monotonic()
         due = [(what, one) for what, one in self._repeated.items() if one.next_at <= now]
         for _, one in due:
-            one.next_at = now + one.every
+            one.next_at, one.begun = now + one.every, True
         return [(what, one.act) for what, one in due]
 
     def _forget(self, what: Hashable, act: Act) -> None:

@@ -23,7 +23,13 @@ from cli.output import note, say
 from cli.prefect_auth import AUTH_FILE, OF_CLIENT, OF_SERVER, auth_string
 from cli.processes.listening import answers, require_free
 from cli.processes.prefect_api import UP_LOCK, environment, show_running
-from cli.processes.prefect_home import PROJECT, build_database, parts_environment, starting
+from cli.processes.prefect_home import (
+    PROJECT,
+    build_database,
+    drop_unread_events,
+    parts_environment,
+    starting,
+)
 from cli.processes.stale_runs import clear_stale_runs, give_back_taken_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
@@ -188,6 +194,7 @@ def _start(
     if plan.own_server:
         note(f"{starting(home)}.")
         build_database(supervisor.env, supervisor.logs / "prefect.log")
+        drop_unread_events(supervisor.env)
         command = ["prefect", "server", "start", "--port", str(plan.prefect_port)]
         supervisor.start("prefect", [*python, *command], health=f"{url}/health")
     if not plan.own_server and not answers(f"{url}/health"):

@@ -138,11 +138,17 @@ def test_what_cannot_be_shown_at_all_keeps_nothing_else_from_being_shown() -> No
     assert told == ["name"]
 
 
+def test_a_heart_whose_time_has_not_come_has_not_begun() -> None:
+    display = Display()
+    display.repeat("heartbeat", lambda client: None, first=3600, every=1)
+    assert not display.end_repeat("heartbeat")
+
+
 def test_a_heart_beats_until_it_is_ended() -> None:
     display, beats = Display(), threading.Semaphore(0)
-    display.repeat("heartbeat", lambda client: beats.release(), 0.001)
+    display.repeat("heartbeat", lambda client: beats.release(), first=0.001, every=0.001)
     for _ in range(3):
         assert beats.acquire(timeout=300)
-    display.end_repeat("heartbeat")
+    assert display.end_repeat("heartbeat")
     display.show("ended", lambda client: None)
     assert display.finish()

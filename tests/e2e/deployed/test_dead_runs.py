@@ -24,7 +24,7 @@ import time
 from prefect import flow
 from flows import runs
 
-runs.HEARTBEAT_SECONDS = {every}
+runs.FIRST_HEARTBEAT_SECONDS, runs.HEARTBEAT_SECONDS = {first}, {every}
 
 @flow(name="sleeper", flow_run_name="{name}")
 @runs.whole_process()
@@ -56,10 +56,13 @@ def _put(server: PrefectServer, id: str, automation: dict[str, Any]) -> None:
 
 
 @contextmanager
-def sleeper(server: PrefectServer, folder: Path, name: str, seconds: float = 600) -> Iterator[Any]:
+def sleeper(
+    server: PrefectServer, folder: Path, name: str, seconds: float = 600, first: float = 0.0
+) -> Iterator[Any]:
     """A flow run that lasts, in a process of its own, as a worker would have started it."""
     script = folder / f"{name}.py"
-    script.write_text(SLEEPER.format(name=name, seconds=seconds, every=EVERY), encoding="utf-8")
+    text = SLEEPER.format(name=name, seconds=seconds, first=first, every=EVERY)
+    script.write_text(text, encoding="utf-8")
     env = server.env | {"PREFECT__RUNTIME__DEPLOYMENT__ID": "some-worker-s"}
     command = [sys.executable, str(script)]
     with running(command, cwd=folder, env=env, log=folder / f"{name}.log") as process:
@@ -107,13 +110,14 @@ def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is
 ) -> None:
     """Otherwise it stays `Running` for ever; and nobody trusts pages that bury the living.
 
-    Runs that have ended are left alone: most of ours last less than a second.
+    Runs that have ended are left alone. Most of ours last less than a second, and send no heartbeat.
     """
-    short = [f"short-{number}" for number in range(3)]
     with fires_within(deployed, WITHIN), sleeper(deployed, tmp_path, "living"):
-        for name in short:
-            with sleeper(deployed, tmp_path, name, seconds=0) as ended:
-                assert ended.wait(PATIENCE) == 0
+        with (
+            sleeper(deployed, tmp_path, "short", seconds=0, first=3600) as short,
+            sleeper(deployed, tmp_path, "longer", seconds=10) as longer,
+        ):
+            assert short.wait(PATIENCE) == longer.wait(PATIENCE) == 0
         wait_for(lambda: heartbeats(deployed, "living"), "the first heart beats")
         with sleeper(deployed, tmp_path, "dying") as dying:
             wait_for(lambda: heartbeats(deployed, "dying"), "the second heart beats")
@@ -124,9 +128,10 @@ def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is
         assert state_of(deployed, "living") == "RUNNING"
         assert heartbeats(deployed, "living") >= 2
         # They ended before it began: their time was over first.
-        assert [state_of(deployed, name) for name in short] == ["COMPLETED"] * 3
-        assert [heartbeats(deployed, name, ENDED) for name in short] == [1, 1, 1]
-        assert [vain_attempts(deployed, name) for name in short] == [[], [], []]
+        assert [state_of(deployed, name) for name in ("short", "longer")] == ["COMPLETED"] * 2
+        assert [heartbeats(deployed, "short", event) for event in (HEARTBEAT, ENDED)] == [0, 0]
+        assert heartbeats(deployed, "longer", ENDED) == 1
+        assert [vain_attempts(deployed, name) for name in ("short", "longer")] == [[], []]
     dead = run_named(deployed, "dying")
     assert dead is not None
     assert dead["state"]["message"] == AUTOMATION["actions"][0]["message"]
