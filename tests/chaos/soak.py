@@ -48,10 +48,12 @@ PATIENCE_SECONDS = 900.0
 LETTER = "---\nid: soak-{number}\nsubject: Letter {number}\n---\n\nHello, this is letter {number}.\n"
 
 
-def parts_to_kill() -> Iterator[str]:
-    """Each once; then those that send. What is to be seen of the memory of the others needs them to live."""
+def parts_to_kill(kills: int) -> Iterator[str]:
+    """Each once; then those that send, and from half-time on runs alone: what is to be seen of the memory of
+    the others needs them to live."""
     yield from ("worker", "run", "gateway", "server")
-    yield from itertools.cycle(("worker", "run"))
+    yield from itertools.islice(itertools.cycle(("worker", "run")), max(0, kills // 2 - 4))
+    yield from itertools.repeat("run")
 
 
 @dataclass
@@ -63,11 +65,11 @@ class Soak:
     token: str
     topic: Topic
     asked: Asked
+    parts: Iterator[str]  # to kill, in this order
     began: float = field(default_factory=time.monotonic)
     kills: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     looks: list[Look] = field(default_factory=list)
-    _next: Iterator[str] = field(default_factory=parts_to_kill)
     _part: str = ""  # that is to be killed
 
     def letter(self) -> None:
@@ -114,7 +116,7 @@ class Soak:
 
     def kill(self) -> bool:
         """The next part; False: not now. A run is killed while it sends a letter."""
-        self._part = self._part or next(self._next)
+        self._part = self._part or next(self.parts)
         pid = self._sender() if self._part == "run" else one_that(self.place.job.home, PARTS[self._part])
         if pid is None:
             return False
@@ -169,7 +171,8 @@ def run(minutes: float, kill_seconds: float, folder: Path) -> tuple[str, Sequenc
             up(place, port),
             httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as http,
         ):
-            soak = Soak(place, http, token, topic, Asked(PEOPLE))
+            parts = parts_to_kill(int(minutes * 60 / kill_seconds))
+            soak = Soak(place, http, token, topic, Asked(PEOPLE), parts)
             never = _go(soak, minutes * 60, kill_seconds) or _settle(soak)
             problems = [*never, *problems_of(place, soak.asked, soak.looks)]
             about = replace(soak.asked, events=len(soak.told), kills=soak.kills, kill_seconds=kill_seconds)

@@ -19,8 +19,8 @@ PARTS = {**KILLED, "supervisor": "cli up"}
 SETTLE_SECONDS = 120.0
 """After a process has begun, before its memory is compared."""
 GROWTH_ALLOWED = 1.15
-LEAST_LOOKS = 6
-"""Fewer at one process tell nothing of growth."""
+LEAST_LOOKS = 20
+"""Fewer at one process tell nothing of growth: ten minutes."""
 FILES_ALLOWED = 25
 """More files than before that belong to no letter: twenty journals of senders that have ended are kept, and
 logs are rotated."""
