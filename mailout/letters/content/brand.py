@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from mailout.letters.content.colors import SEEN, readable_on, words_on
@@ -32,7 +33,7 @@ class Brand:
         }
         return replace(self, **known, footer=footer or self.footer)
 
-    @property
+    @cached_property
     def styles(self) -> str:
         """Links, buttons and quotes in the sender's colour, as far as they can be read in it."""
         button = self.color or LINK
