@@ -70,10 +70,10 @@ def most(value: float) -> Asked:
 RATES = (5, 14, 50, 200, 1000)
 LATE = """moments in which the machine runs none of us: a slot that is late by more than half an interval is
 given up rather than caught up in a burst"""
-ONE_CALL_MORE = """a call that comes some milliseconds sooner after the one before than it was begun: at 1,000 a
-second a call carries 50, and a 21st of them falls into the second"""
-ONE_CORE = """the CPU of one core: three fifths of it the mail (layout, inlined CSS, plain text, checks), the rest
-HTTP and the store"""
+ONE_CALL_MORE = """a call that comes some milliseconds sooner after the one before than it was begun: at 1,000
+a second a call carries 50, and a 21st of them falls into the second"""
+ONE_CORE = """the CPU of one core: three fifths of it the mail (layout, inlined CSS, plain text, checks), the
+rest HTTP and the store"""
 PREFECTS_OWN = """Prefect's server: four fifths of it, for its own loops and the worker's question every four
 seconds"""
 RANDOM_IDS = """a message's id is a hash and has to be found by it, so each chunk of 20,000 changes nearly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 from mailout.letters.content.colors import SEEN, readable_on, words_on
@@ -33,29 +33,34 @@ class Brand:
         }
         return replace(self, **known, footer=footer or self.footer)
 
-    @cached_property
+    @property
     def styles(self) -> str:
-        """Links, buttons and quotes in the sender's colour, as far as they can be read in it."""
-        button = self.color or LINK
-        lit = readable_on(DARK_PAPER, button, SEEN)
-        rules = (
-            f".card .button-in {{ background-color: {button}; }}\n"
-            f".card .button-in a {{ color: {words_on(button)}; }}\n"
-            "@media (prefers-color-scheme: dark) {\n"
-            f"  .card .button-in {{ background-color: {lit} !important; }}\n"
-            f"  .card .button-in a {{ color: {words_on(lit)} !important; }}\n}}\n"
-        )
-        if self.color is None:
-            return rules
-        return (
-            f".card {{ border-top: 4px solid {self.color}; }}\n"
-            f".card a {{ color: {readable_on(PAPER, self.color)}; }}\n"
-            f".card .quote-in {{ border-left-color: {self.color}; }}\n"
-            "@media (prefers-color-scheme: dark) {\n"
-            f"  .card a {{ color: {readable_on(DARK_PAPER, self.color)} !important; }}\n"
-            f"  .card {{ border-top-color: {lit} !important; }}\n"
-            f"  .card .quote-in {{ border-left-color: {lit} !important; }}\n}}\n"
-        ) + rules
+        return _styles(self.color)
+
+
+@lru_cache
+def _styles(color: str | None) -> str:
+    """Links, buttons and quotes in the sender's colour, as far as they can be read in it."""
+    button = color or LINK
+    lit = readable_on(DARK_PAPER, button, SEEN)
+    rules = (
+        f".card .button-in {{ background-color: {button}; }}\n"
+        f".card .button-in a {{ color: {words_on(button)}; }}\n"
+        "@media (prefers-color-scheme: dark) {\n"
+        f"  .card .button-in {{ background-color: {lit} !important; }}\n"
+        f"  .card .button-in a {{ color: {words_on(lit)} !important; }}\n}}\n"
+    )
+    if color is None:
+        return rules
+    return (
+        f".card {{ border-top: 4px solid {color}; }}\n"
+        f".card a {{ color: {readable_on(PAPER, color)}; }}\n"
+        f".card .quote-in {{ border-left-color: {color}; }}\n"
+        "@media (prefers-color-scheme: dark) {\n"
+        f"  .card a {{ color: {readable_on(DARK_PAPER, color)} !important; }}\n"
+        f"  .card {{ border-top-color: {lit} !important; }}\n"
+        f"  .card .quote-in {{ border-left-color: {lit} !important; }}\n}}\n"
+    ) + rules
 
 
 BUTTON = (
