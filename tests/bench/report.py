@@ -53,10 +53,12 @@ def as_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     ]
 
 
-def with_rows_again(kept: Sequence[Mapping[str, Any]], again: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The rows of a whole run, some of them measured again since."""
-    new = {row["name"]: {**row, "again": True} for row in again}
-    return [new.get(row["name"], row) for row in kept]
+def with_rows_again(
+    order: Iterable[str], kept: Sequence[dict[str, Any]], again: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The rows of a whole run, some of them measured again since, or for the first time."""
+    rows = {row["name"]: row for row in kept} | {row["name"]: {**row, "again": True} for row in again}
+    return [rows[name] for name in order if name in rows]
 
 
 def cells(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -76,6 +76,9 @@ ONE_CORE = """the CPU of one core: three fifths of it the mail (layout, inlined 
 rest HTTP and the store"""
 PREFECTS_OWN = """Prefect's server: four fifths of it, for its own loops and the worker's question every four
 seconds"""
+A_MESSAGE = """CPU: four fifths of it the call (composing, signing, writing, reading the answer), a fifth the
+store's step, the journal, CSV and log"""
+SHARED_CORES = "two cores that the sender, its store and the stand-in for SES share"
 RANDOM_IDS = """a message's id is a hash and has to be found by it, so each chunk of 20,000 changes nearly
 every page of the index of ids, and SQLite writes whole pages: 14 MB for the first chunk of a million, 142
 MB for the last, 4.2 GB in all; without that index it is 13 MB and 7 µs of CPU a recipient at any size. An
@@ -100,6 +103,46 @@ SUBJECTS = (
         ),
         "sender_ses",
         quick={"n": 300, "rounds": 2},
+    ),
+    Subject(
+        "calls",
+        (
+            Row(
+                "single-cpu",
+                "one by one: CPU a message",
+                "single_cpu_ms",
+                most(0.5),
+                "ms",
+                bound=A_MESSAGE,
+            ),
+            Row(
+                "single-at-once",
+                "one by one, ten calls in flight, answered at once",
+                "single_a_second",
+                least(2_000),
+                "/s",
+                bound=SHARED_CORES,
+            ),
+            Row("single-20-ms", "the same after 20 ms ÷ what that allows", "share_20", least(0.9)),
+            Row("single-100-ms", "the same after 100 ms ÷ what that allows", "share_100", least(0.9)),
+            Row("bulk-cpu", "in bulk: CPU a message", "bulk_cpu_ms", None, "ms"),
+            Row(
+                "bulk-at-once",
+                "in bulk, ten calls in flight, answered at once",
+                "bulk_a_second",
+                least(6_000),
+                "/s",
+                bound=SHARED_CORES,
+            ),
+            Row(
+                "auto-rate",
+                "200 a second allowed, answered after 100 ms, nothing set: reached ÷ allowed",
+                "auto_share",
+                least(0.9),
+            ),
+            Row("auto-calls", "and the calls in flight at its fullest moment (20 are needed)", "auto_calls"),
+        ),
+        quick={"seconds": 1.0, "rounds": 1},
     ),
     Subject(
         "flow",
