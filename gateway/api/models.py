@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -234,6 +235,7 @@ def described(*parameters: tuple[str, str, str], body: type[BaseModel] | None = 
     return told
 
 
+@cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     schema = model.model_json_schema()
     return dict(_inlined(schema, schema.pop("$defs", {})))
