@@ -6,6 +6,7 @@ Why, it says to whoever has `API_TOKEN` alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -98,6 +99,7 @@ def what_is_wrong(found: Sequence[Any]) -> str:
     return f"{place}: {said}." if place else f"{said}."
 
 
+@cache
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """A body that the route reads itself, once its caller may ask, for its description: the framework would
     read and parse it before."""

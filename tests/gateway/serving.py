@@ -7,12 +7,14 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import httpx
 import uvicorn.server
 from fastapi import FastAPI
 
+from gateway.dashboard import sessions
 from gateway.server import ServerLimits, server_for
 
 TICKS_A_SECOND = 100
@@ -30,6 +32,7 @@ class _QuickTicks:
 
 
 uvicorn.server.asyncio = _QuickTicks()  # type: ignore[assignment, attr-defined]
+sessions._key = cache(sessions._key)  # a password's key is slow on purpose: here it is worked out once
 
 
 @contextmanager
