@@ -19,12 +19,16 @@ from psycopg import sql
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
+from mailout.letters.audience.list_rows import List
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import segment_names
 from mailout.store import Store
 from tests.clocks import FakeClock
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, migrate
 from tests.contract.scenes import Sender, confirmed, enqueue, freeze, mailout, result, subscribe
+from tests.contract.test_imports import CYN, FIRST, bring
+from tests.contract.test_join import ANN, ask, confirm
 from tests.contract.test_single_mails import mail
 
 FOLDER = Path(__file__).with_name("releases")
@@ -39,6 +43,9 @@ PEOPLE = {
     State.VALIDATION_FAILED: "f-invalid@example.org",
 }
 """Who stands for which state. Their order is the order of sending: those who wait come last."""
+STRANGER = "stranger@example.org"
+"""Has asked for a list, and not confirmed it."""
+SEGMENT = 'in list news and not got main'
 
 
 LAST = "-- after "
@@ -74,6 +81,12 @@ def furnish(store: Store) -> None:
     freeze(store, waiting)
     store.cancel(enqueue(store, "cancelled"))
     store.accept_single_mails([mail("a receipt")])
+    store.save_list(List("news", "News", public=True))
+    for email in (ANN, STRANGER):
+        ask(store, email)
+    confirm(store, ANN)
+    segment_names.save(store, "newcomers", SEGMENT)
+    bring(store, FIRST, CYN)
 
 
 def load(dump: Path, folder: Path) -> Store:

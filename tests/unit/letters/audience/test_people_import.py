@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mailout.base.addresses import Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience import people_import
-from mailout.letters.audience.people_import import PeopleImport, Reject, read_people
+from mailout.letters.audience.people_import import PeopleImport, read_people
+from mailout.letters.audience.people_rows import Reject
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.audience.wishes import Answers
 
