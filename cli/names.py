@@ -30,7 +30,7 @@ def find_mailout(engine: Engine, name: str) -> Mailout:
     """The one that is meant, or an error that says which there are."""
     store = engine.store
     if names_a_file(name):
-        found = _written_as(engine, engine.intake.source_mailout(name).ref)
+        found = _written_as(engine, engine.intake.letters.read(name).ref)
         if found is None:
             raise _none(f"{name} has not been sent yet, not even in part.")
         return found

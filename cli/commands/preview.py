@@ -44,9 +44,9 @@ def preview(
     Nothing is sent and nothing is queued.
     """
     engine = open_engine()
-    source_mailout = engine.intake.source_mailout(ref)
-    document, content = engine.intake.draft(source_mailout)
-    refusals = list(engine.intake.refusals(engine.intake.reading(source_mailout)))
+    source_mailout = engine.intake.letters.read(ref)
+    document, content = engine.intake.letters.draft(source_mailout)
+    refusals = list(engine.intake.refusals(engine.intake.letters.reading(source_mailout)))
     settings = engine.settings
     from_name = source_mailout.from_name or settings.from_name or ""
     to, values = SOMEBODY, placeholders(variables_of(content))

@@ -88,15 +88,15 @@ class Drafts:
             return self._made
 
     def _read(self, ref: str, now: float) -> Draft:
-        source = self._intake.source_mailout(ref)
-        reading = self._intake.reading(source)
+        source = self._intake.letters.read(ref)
+        reading = self._intake.letters.reading(source)
         stops = [str(error) for error in self._intake.refusals(reading)]
         whose = source.list_key, source.segment, source.from_name
         try:
             document, content = reading.rendered
         except Abort as error:
             try:  # a picture that readers could not find may still be shown here
-                document, content = self._intake.draft(source)
+                document, content = self._intake.letters.draft(source)
             except Abort:
                 return Draft(*whose, None, [*dict.fromkeys([*stops, str(error)])], (), now)
         return Draft(*whose, content, stops, [problem_line(one) for one in findings(document, content)], now)

@@ -98,7 +98,7 @@ def build(
         census=lambda id: article_rows.article_batch(store, id).census,
     )
     alert_sender = AlertSender(store, transport, settings, limits.timezone)
-    welcomes = Welcomes(store, intake.letter, rehearses)
+    welcomes = Welcomes(store, intake.letters.single, rehearses)
     return Engine(
         *(settings, store, clock, limits, pages, forecast),
         *(intake, sending, reporting, alert_sender, welcomes),

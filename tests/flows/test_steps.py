@@ -192,7 +192,7 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
     engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = engine_with()
-    read, tries = engine.intake.source_mailout, []
+    read, tries = engine.intake.letters.read, []
 
     def away_at_first(ref: str) -> Any:
         tries.append(ref)
@@ -200,7 +200,7 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
             raise SourceUnavailable("Notion is away.")
         return read(ref)
 
-    monkeypatch.setattr(engine.intake, "source_mailout", away_at_first)
+    monkeypatch.setattr(engine.intake.letters, "read", away_at_first)
     monkeypatch.setattr("tasks.steps.load_mailout.retry_delay_seconds", 0)
     assert send_mailout(letter, return_state=True).name == "Completed"
     assert len(tries) == 2

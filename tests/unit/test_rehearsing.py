@@ -112,7 +112,9 @@ def test_pictures_that_readers_could_not_see_stop_a_mailout_to_people(
     assert stopped.value.code is AbortCode.MEDIA_UNAVAILABLE
     assert [
         str(error)
-        for error in engine.intake.refusals(engine.intake.reading(engine.intake.source_mailout(str(letter))))
+        for error in engine.intake.refusals(
+            engine.intake.letters.reading(engine.intake.letters.read(str(letter)))
+        )
     ] == [str(stopped.value)]
     assert queue_rows.mailouts(engine.store) == []
     engine_for(people=False).intake.enqueue(str(letter))

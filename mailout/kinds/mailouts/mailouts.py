@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 
 from mailout.base import ids
@@ -16,6 +15,7 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
+from mailout.kinds.mailouts.letters import Letters
 from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
     AlreadySent,
@@ -23,17 +23,10 @@ from mailout.kinds.mailouts.readiness import (
     Readiness,
     cancelled,
 )
-from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading, Rendered
-from mailout.letters.audience import list_rows
-from mailout.letters.audience.list_changes import own_look
+from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading
 from mailout.letters.audience.segment_tree import Tree, whole
-from mailout.letters.content.brand import Brand
-from mailout.letters.content.checks import require_subject
-from mailout.letters.content.document import Document, Problem
-from mailout.letters.content.from_settings import brand_of, footer_of, from_email_of
-from mailout.letters.content.layout import render
-from mailout.letters.content.media import keep_media
-from mailout.letters.content.model import Content
+from mailout.letters.content.document import Problem
+from mailout.letters.content.from_settings import from_email_of
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.variables import as_written, without_fallback
@@ -67,9 +60,8 @@ class MailoutIntake:
         self.store = store
         self.pages = pages
         self.rehearses = rehearses  # what is sent is written to a folder and reaches nobody
+        self.letters = Letters(settings, store, media, source_of, rehearses=rehearses)
         self._settings = settings
-        self._media = media
-        self._source_of = source_of
         self._ready = Readiness(settings, store, test_emails, rehearses=rehearses)
         self._validated: dict[str, Reading] = {}
         self.articles = ArticleIntake(settings, store, rehearses=rehearses)
@@ -183,7 +175,7 @@ class MailoutIntake:
         return reading.findings if reading.is_rendered else ()
 
     def _read(self, ref: str, again: bool = False) -> Reading:
-        return self.reading(self.source_mailout(ref), again)
+        return self.letters.reading(self.letters.read(ref), again)
 
     def _rehearse(self, reading: Reading) -> Mailout:
         self._ready.check(reading)
@@ -316,42 +308,6 @@ class MailoutIntake:
             return ids.mailout_id(source_mailout.ref)
         return ids.test_run_id(source_mailout.ref, queue_rows.next_test_run(self.store, source_mailout.ref))
 
-    def source_mailout(self, ref: str) -> SourceMailout:
-        """As it is written, and what it does not say, as its list says. An unknown list is refused later."""
-        source = self._source_of(ref).load(ref)
-        of = list_rows.named_list(self.store, source.list_key)
-        if of is None:
-            return source
-        return replace(
-            source,
-            list_key=source.list_key and of.key,
-            from_name=source.from_name or of.from_name,
-            reply_to=source.reply_to or of.reply_to,
-        )
-
-    def _rendered(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
-        """Its pictures and files stored, its layout and footer around it."""
-        require_subject(source_mailout.document.subject)  # before the footer, as seed 000 orders its checks
-        footer = footer_of(self._settings)
-        public = not self.rehearses if public is None else public
-        document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
-        content = render(document, footer, self._brand(source_mailout.list_key))
-        on_web = source_mailout.public or bool(footer.public_url and footer.view_in_browser)
-        return _with_web_findings(document, content) if on_web else document, content
-
-    def _brand(self, list_key: str | None) -> Brand:
-        brand, of = brand_of(self._settings), list_rows.list_or_none(self.store, list_key)
-        return brand if of is None else brand.with_own(own_look(of), of.footer)
-
-    def letter(self, ref: str, list_key: str) -> tuple[SourceMailout, Content]:
-        """A letter of a list that goes to one reader at a time: rendered as a mailout is, never queued."""
-        source_mailout = replace(self.source_mailout(ref), list_key=list_key)
-        return source_mailout, self._rendered(source_mailout)[1]
-
-    def reading(self, source_mailout: SourceMailout, again: bool = False) -> Reading:
-        """Rendered when it is asked for, as it would be sent."""
-        return Reading(source_mailout, self._rendered, again)
-
     def refusals(self, reading: Reading) -> Iterator[MailoutError]:
         """Everything that would keep it from being sent as it is set up now."""
         source, is_test = reading.source, reading.source.is_test
@@ -365,24 +321,6 @@ class MailoutIntake:
                 check()
             except (Abort, UsageError, SettingsError) as error:
                 yield error
-
-    def draft(self, source_mailout: SourceMailout) -> Rendered:
-        """For a person to look at: pictures may be where only this machine finds them."""
-        return self._rendered(source_mailout, public=False)
-
-
-def _with_web_findings(document: Document, content: Content) -> Document:
-    """Its author expects a page on the web."""
-    missing = [
-        Problem(
-            "no_web_page",
-            "The letter has no page on the web and no link to it: this variable has no fallback. Write what"
-            " everybody may read: {{ first_name | friend }}.",
-            where=written,
-        )
-        for written in without_fallback(content)
-    ]
-    return replace(document, problems=(*document.problems, *missing))
 
 
 def has_reached_some(mailout: Mailout) -> bool:

@@ -69,7 +69,7 @@ def drafted(folder: Path, body: str) -> tuple[str, list[str]]:
     env = {**SENDER, "MAILOUT_HOME": str(folder / "home"), "PUBLIC_URL": "https://mail.example.org"}
     engine = wiring.build(load_settings(env=env), FakeClock(), inline=True)
     try:
-        document, content = engine.intake.draft(engine.intake.source_mailout(str(folder / "letter.md")))
+        document, content = engine.intake.letters.draft(engine.intake.letters.read(str(folder / "letter.md")))
     finally:
         engine.store.close()
     return content.html, [problem.code for problem in document.problems]

@@ -33,7 +33,7 @@ def letter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with closing(engine.store) as store:
         people = ("ana@example.org", "bo@example.org", "cy@example.org")
         store.import_subscribers([SubscriberRow(one, one) for one in people])
-        reading = engine.intake.reading(engine.intake.source_mailout(str(path)))
+        reading = engine.intake.letters.reading(engine.intake.letters.read(str(path)))
         ref = reading.source.ref
         id = mailout_id(ref)
         store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, subject="Hello"))
