@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from fastapi import Depends, HTTPException
 from fastapi.responses import JSONResponse
@@ -97,6 +97,14 @@ def what_is_wrong(found: Sequence[Any]) -> str:
     place = ".".join(str(part) for part in found[0]["loc"] if part != "body")
     said = found[0]["msg"].removeprefix("Value error, ")
     return f"{place}: {said}." if place else f"{said}."
+
+
+def told_address(header: str) -> SplitResult:
+    """Of `Origin` or `Referer`; anybody may write there what is no address."""
+    try:
+        return urlsplit(header)
+    except ValueError:
+        return urlsplit("")
 
 
 @cache

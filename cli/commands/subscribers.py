@@ -221,7 +221,7 @@ def forget(
     """
     address = address_of(email)  # also one that we would not send to
     if address is None:
-        raise UsageError(f"{email} is no address.", remedy="Give it as it is written in the list.")
+        raise UsageError(f"{email} is not an address.", remedy="Write it like ana@example.org.")
     engine = open_engine()
     confirm(f"Erase {address} from the list, the messages, the reports and the archives?", yes)
     erased = forgetting.forget(engine, address)
@@ -263,7 +263,7 @@ def _address(email: str) -> str:
     norm = normalise(email)
     if isinstance(norm, Dropped):
         raise UsageError(
-            f"{email} is no address: {IN_WORDS[norm]}.", remedy="Give it as it is written in the list."
+            f"{email} is not an address: {IN_WORDS[norm]}.", remedy="Write it like ana@example.org."
         )
     return norm
 

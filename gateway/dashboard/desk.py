@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Never
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from gateway.answers import told_address
 from gateway.dashboard.checks import Checks
 from gateway.dashboard.forms import Form, KeptFiles, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
@@ -280,7 +281,7 @@ def from_here(request: Request) -> bool:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
-    return origin in (None, "null") or urlsplit(origin).netloc == request.headers.get("host")
+    return origin in (None, "null") or told_address(origin).netloc == request.headers.get("host")
 
 
 def with_secure_cookies(request: Request, response: Response) -> Response:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from gateway.answers import Form, form_of, form_within, page_or, wants_json
+from gateway.answers import Form, form_of, form_within, page_or, told_address, wants_json
 from gateway.pages import NO_INDEX, Page, Pages
 from gateway.readers.unsubscribe import Token
 from gateway.server import network_of
@@ -171,7 +171,7 @@ class _Joining:
 def _page(request: Request) -> str | None:
     """Where the form stands, as the browser tells it, without what may be personal in its address."""
     for header in ("referer", "origin"):
-        found = urlsplit(request.headers.get(header, ""))
+        found = told_address(request.headers.get(header, ""))
         if found.scheme in ("http", "https") and found.hostname:
             host = found.netloc.rpartition("@")[2]
             return urlunsplit((found.scheme, host, found.path, "", ""))

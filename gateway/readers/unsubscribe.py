@@ -17,6 +17,7 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import SubscriberColumns
 from mailout.letters.content.languages import shipped
 from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.feedback.port import UNDO_SECONDS
 from mailout.store import Store
 
 FORM_BYTES = 4096
@@ -100,7 +101,8 @@ class _Unsubscribing(LetterLinks):
         """Leave at once: RFC 8058's one-click form, or the button. With `action=keep`: stay after all."""
         who = self.holder(token)
         if who is not None and form.get("action") == [KEEP]:
-            if self.store.resubscribe(who.email, who.list_key):
+            # Letters get forwarded: an old one's link must not bring back who left long ago.
+            if self.store.resubscribe(who.email, who.list_key, UNDO_SECONDS):
                 return self._answer(request, Page.KEPT, who)
             return self._answer(request, Page.GONE, who, 409)
         return self._leave(request, who, m)

@@ -264,7 +264,7 @@ class Sending:
             transactional_from_email=self.settings.transactional_from_email,
             link_secrets=self.settings.unsubscribe_keys,
             public_url=self.settings.public_url,
-            view_url=lambda content: "#" if self.rehearses else view_url(self.settings, None, content),
+            view_url=lambda content: view_url(self.settings, None, content),
         )
 
     def _options(self) -> SenderOptions:

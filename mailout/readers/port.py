@@ -77,7 +77,7 @@ class Confirmed(StrEnum):
 
     JOINED = "joined"
     KNOWN = "known"  # it was done before, and is still so
-    OVER = "over"  # it was done before, and the reader has left since: this link does not undo that
+    OVER = "over"  # the reader has left, or had their data erased, since: this link does not undo that
     COMPLAINED = "complained"  # nobody is written to again who complained
 
 

@@ -244,7 +244,7 @@ comment on function mailout_raise_hard_status is 'Soft bounces may be taken back
 
 -- Who was forgotten: HMAC-SHA256 of the address, with a key that only this store has. Nobody can read an address
 -- from it, nor try out addresses without the key. The key is kept as the two blocks that HMAC makes of it.
-create table if not exists forgotten (hash bytea primary key);
+create table if not exists forgotten (hash bytea primary key, at timestamptz not null);
 create table if not exists store_secrets (name text primary key, inner_pad bytea not null, outer_pad bytea not null);
 comment on table forgotten is 'Whom an import must not bring back: keyed hashes of addresses, which tell nobody whose.';
 comment on table store_secrets is 'Keys that never leave the store.';

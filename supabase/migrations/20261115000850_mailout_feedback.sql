@@ -314,6 +314,9 @@ declare
     message email_outbox;
     recorded record;
 begin
+    if exists (select 1 from forgotten f where f.hash = mailout_forgotten_hash(address)) then
+        return false;  -- an old letter's link must not write their address down again
+    end if;
     delete from desk_unsubscribes d where d.email = address and (d.list_key = coalesce($2, '') or $2 is null);
     if list_key is null then
         insert into subscribers (email, email_norm, status, status_updated_at, created_at)
@@ -350,13 +353,18 @@ begin
 end $$;
 comment on function mailout_unsubscribe is 'From one list, or from everything; whether they may take it back.';
 
-create or replace function mailout_resubscribe(address text, list_key text) returns boolean
-language plpgsql set search_path = public as $$
+create or replace function mailout_resubscribe(address text, list_key text, within double precision default null)
+returns boolean language plpgsql set search_path = public as $$
 declare
     one record;
+    too_old constant timestamptz := mailout_now() - make_interval(secs => within);
 begin
     perform 1 from subscribers s where s.email_norm = address for update;
-    if not mailout_may_return(address, list_key) then
+    if not mailout_may_return(address, list_key)
+       or exists (select 1 from subscribers s where $2 is null and s.email_norm = address
+                  and s.status = 'unsubscribed' and s.left_at < too_old)
+       or exists (select 1 from subscriptions l where l.email = address and l.list_key = $2
+                  and l.unsubscribed_at < too_old) then
         return false;
     end if;
     delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');
@@ -398,7 +406,8 @@ begin
     delete from recipients r where r.email = address;
     delete from import_people i where i.email = address;
     delete from desk_unsubscribes d where d.email = address;
-    insert into forgotten values (mailout_forgotten_hash(address)) on conflict do nothing;
+    insert into forgotten values (mailout_forgotten_hash(address), mailout_now())
+    on conflict (hash) do update set at = excluded.at;
     update email_outbox o set state = 'SUPPRESSED', error_message = 'forgotten', next_attempt_at = null
     where o.email = address and o.state in ('PENDING', 'RETRY_SCHEDULED');
     update email_outbox o

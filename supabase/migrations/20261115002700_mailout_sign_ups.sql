@@ -117,6 +117,13 @@ begin
             where l.email = address and s.status = 'active' and l.unsubscribed_at is null and l.list_key = any(chosen))
             = (select count(distinct key) from unnest(chosen) as list (key)) then 'known' else 'over' end;
     end if;
+    -- Whoever asked to join and then left, or had their data erased, has changed their mind.
+    if exists (select 1 from subscribers s where s.email_norm = address and s.status = 'unsubscribed'
+               and s.left_at > to_timestamp((given ->> 'at')::double precision))
+       or exists (select 1 from forgotten f where f.hash = mailout_forgotten_hash(address)
+                  and f.at > to_timestamp((given ->> 'at')::double precision)) then
+        return 'over';
+    end if;
     delete from forgotten f where f.hash = mailout_forgotten_hash(address);
     -- A row that waited for its punycode is the same subscriber.
     update subscribers s set email_norm = address

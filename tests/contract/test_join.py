@@ -521,3 +521,20 @@ def test_reconcile_erases_in_parts_until_all_are_gone(store: Store, factory: Sto
     assert erase_unconfirmed(store) == 0
     factory.set_now(NOON + CONFIRM_SECONDS + 1)
     assert (erase_unconfirmed(store), outbox(factory)) == (3, 0)
+
+
+def test_a_link_from_before_somebody_left_or_was_erased_brings_nobody_back(
+    store: Store, factory: StoreFactory
+) -> None:
+    """Their last word was no; whoever asks again afterwards is welcome."""
+    confirm(store)
+    factory.set_now(NOON + 60)
+    store.forget(ANN, "forgotten")
+    assert confirm(store) is Confirmed.OVER  # the link that was used
+    assert subscriber_rows.subscribers(store) == []
+    assert confirm(store, at=NOON + 120) is Confirmed.JOINED
+    factory.set_now(NOON + 180)
+    store.unsubscribe(ANN, None, None)
+    assert confirm(store, ANN, "other", at=NOON + 150) is Confirmed.OVER  # one that never was
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
+    assert confirm(store, ANN, "other", at=NOON + 200) is Confirmed.JOINED

@@ -347,3 +347,24 @@ def test_a_forgotten_person_has_no_trace_of_a_dashboard_s_act(store: Store) -> N
     store.unsubscribe_by_hand(ANN, None)
     store.forget(ANN, HASH)
     assert subscriber_rows.unsubscribed_by_hand(store, ANN) == {}
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_an_old_letter_s_link_writes_no_erased_address_down(store: Store, list_key: str | None) -> None:
+    subscribe(store, ANN)
+    store.forget(ANN, "forgotten")
+    assert not store.unsubscribe(ANN, list_key, None)
+    assert subscriber_rows.subscribers(store) == []
+    assert feedback_rows.delivery_events(store, email=ANN) == []
+
+
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_who_left_long_ago_is_not_brought_back_by_a_letter(
+    store: Store, factory: StoreFactory, list_key: str | None
+) -> None:
+    subscribe(store, ANN, lists=("weekly",))
+    assert store.resubscribe(ANN, list_key, 60.0)  # they had not left at all
+    store.unsubscribe(ANN, list_key, None)
+    factory.set_now(NOON + 3600)
+    assert not store.resubscribe(ANN, list_key, 60.0)
+    assert store.resubscribe(ANN, list_key, 7200.0)

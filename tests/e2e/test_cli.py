@@ -134,7 +134,7 @@ def test_a_prefect_server_that_is_away_is_named_and_nothing_is_queued(mailout: C
         (["queue", "pause"], "or say --all"),
         (["status", "ab"], "too short"),
         (["status", "abcd"], "There is no mailout abcd"),
-        (["subscribers", "show", "ana"], "is no address"),
+        (["subscribers", "show", "ana"], "is not an address"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(mailout: Commands, arguments: list[str], said: str) -> None:

@@ -116,4 +116,4 @@ def test_what_cannot_be_read_is_said(mailout: Commands) -> None:
 )
 def test_a_wrong_address_is_named(mailout: Commands, arguments: tuple[str, ...]) -> None:
     ended = mailout(*arguments, AWS_REGION="eu-west-1")
-    assert (ended.code, "is no address" in ended.one_line) == (2, True)
+    assert (ended.code, "is not an address" in ended.one_line) == (2, True)

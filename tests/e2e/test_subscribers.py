@@ -46,7 +46,7 @@ def test_a_column_of_wishes_is_answered_by_nothing_but_an_answer(mailout: Comman
     """`--yes` in a script would mail everybody who said no."""
     ended = mailout("subscribers", "import", people, "--yes")
     assert ended.code == 2
-    for option in ("--mail-if 'No newsletter='", "--no-mail-if", "--ignore-column 'No newsletter'"):
+    for option in ("--mail-if 'No newsletter=VALUE'", "--no-mail-if", "--ignore-column 'No newsletter'"):
         assert option in ended.one_line
     assert mailout("subscribers", "list", "--json").data == []
     told = ("--mail-if", "No newsletter=", "--no-mail-if", "No newsletter=x")

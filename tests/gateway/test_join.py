@@ -151,6 +151,11 @@ def test_a_form_on_another_site_says_where_it_stands(
     assert subscriber_rows.consents(store, ANN)[0]["source"] == "https://shop.example/about"
 
 
+@pytest.mark.parametrize("header", ["Referer", "Origin"])
+def test_a_header_that_is_no_address_is_no_error_of_ours(gateway: Client, header: str) -> None:
+    assert post(gateway, headers={header: "http://["}).status_code in (200, 403)
+
+
 @pytest.mark.parametrize("code", shipped())
 def test_pages_and_mail_speak_the_readers_language(
     gateway: Client, settings: Settings, store: SqliteStore, clock: FakeClock, code: str

@@ -219,6 +219,8 @@ TEMPLATE = [
     ({"html": "<p onclick='x'>x</p>"}, "html"),
     ({"html": "<p>x</p><iframe src='https://x.y'></iframe>"}, "html"),
     ({"html": "<p>x</p><!--[if mso]><![><![endif]-->"}, "html"),
+    ({"html": "<p>x</p><template>" + "<div>" * 15_000 + "x" + "</div>" * 15_000 + "</template>"}, "html"),
+    ({"html": "".join(f"<x{n}>" for n in range(15_000))}, "html"),
 ]
 
 

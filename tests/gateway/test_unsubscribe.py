@@ -22,6 +22,7 @@ from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
 from tests.contract.scenes import Sender, mailout, result
+from tests.contract.test_single_mails import mail
 from tests.gateway.conftest import SECRET, Open
 from tests.ses_events import ses_event
 
@@ -193,6 +194,14 @@ def test_by_default_the_link_of_a_fresh_mail_asks(
     assert status(store) == ("active" if asks else "unsubscribed")
     assert gateway.get(link(), headers={"accept": "application/json"}).json() == {"ok": True}
     assert status(store) == "unsubscribed"
+
+
+def test_so_does_the_link_of_a_welcome_letter(gateway: Client, store: SqliteStore) -> None:
+    store.accept_single_mails([mail("welcome", id=ids.welcome_id("general", ANN), email=ANN)])
+    sender = Sender(store, None)
+    sender.step(results=[result(sender.begin_one())], close=True)
+    assert gateway.get(link()).status_code == 200
+    assert status(store) == "active"
 
 
 @pytest.mark.parametrize("header", ["Purpose", "Sec-Purpose", "X-Moz"])

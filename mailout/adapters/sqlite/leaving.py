@@ -23,6 +23,8 @@ class SqliteLeaving:
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         with self.db.write() as tx:
+            if forgotten_among(tx, [email_norm]):
+                return False  # an old letter's link must not write their address down again
             _unsubscribe(tx, self.db.clock.now(), email_norm, list_key, message_id)
             return _may_return(tx, email_norm, list_key)
 
@@ -46,9 +48,12 @@ class SqliteLeaving:
             ).fetchone()
             return done is not None and _resubscribe(tx, self.db.clock.now(), email_norm, list_key)
 
-    def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
+    def resubscribe(self, email_norm: str, list_key: str | None, within: float | None = None) -> bool:
         with self.db.write() as tx:
-            return _resubscribe(tx, self.db.clock.now(), email_norm, list_key)
+            now = self.db.clock.now()
+            if within is not None and _left_before(tx, email_norm, list_key, now - within):
+                return False
+            return _resubscribe(tx, now, email_norm, list_key)
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         with self.db.write() as tx:
@@ -72,7 +77,10 @@ class SqliteLeaving:
             tx.execute("DELETE FROM recipients WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
             tx.execute("DELETE FROM desk_unsubscribes WHERE email = ?", (email_norm,))
-            tx.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (hashed(tx, email_norm),))
+            tx.execute(
+                "INSERT OR REPLACE INTO forgotten VALUES (?, ?)",
+                (hashed(tx, email_norm), self.db.clock.now()),
+            )
             events = tx.execute(
                 "UPDATE delivery_events SET email = ?, detail = '{}' WHERE email = ?", (instead, email_norm)
             ).rowcount
@@ -172,6 +180,15 @@ def _may_return(tx: sqlite3.Connection, email: str, list_key: str | None) -> boo
     unsubscribed = row["status"] == "unsubscribed" and row["left_at"] is not None
     # Back on a list while gone from everything would be a promise that is not kept.
     return row["status"] == "active" or (unsubscribed and list_key is None)
+
+
+def _left_before(tx: sqlite3.Connection, email: str, list_key: str | None, moment: float) -> bool:
+    left = (
+        "SELECT 1 FROM subscribers WHERE email_norm = ?1 AND status = 'unsubscribed' AND left_at < ?3"
+        " AND ?2 IS NULL UNION ALL"
+        " SELECT 1 FROM subscriptions WHERE email = ?1 AND list_key = ?2 AND unsubscribed_at < ?3"
+    )
+    return tx.execute(left, (email, list_key, moment)).fetchone() is not None
 
 
 def _last_sent(tx: sqlite3.Connection, email: str, list_key: str | None) -> sqlite3.Row | None:

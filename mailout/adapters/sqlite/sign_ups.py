@@ -31,6 +31,11 @@ _NAMED = """UPDATE subscribers SET attributes = json_set(attributes, '$.name', :
 _UNCONFIRMED = """NOT EXISTS (SELECT 1 FROM consents c WHERE c.email = o.email AND c.at >= o.created_at)"""
 
 
+_LEFT_SINCE = """SELECT 1 FROM subscribers WHERE email_norm = ?1 AND status = 'unsubscribed' AND left_at > ?2
+    UNION ALL SELECT 1 FROM forgotten WHERE hash = ?3 AND at > ?2"""
+"""Whoever asked to join and then left, or had their data erased, has changed their mind."""
+
+
 class SqliteSignUps:
     """Fulfils `SignUps`."""
 
@@ -72,6 +77,8 @@ class SqliteSignUps:
             new = sorted(set(confirmation.lists) - {row["list_key"] for row in done})
             if not new:
                 return _as_it_stands(tx, email, confirmation.lists)
+            if tx.execute(_LEFT_SINCE, (email, confirmation.at, hashed(tx, email))).fetchone() is not None:
+                return Confirmed.OVER
             release_forgotten(tx, [email])
             row = tx.execute("SELECT status FROM subscribers WHERE email_norm = ?", (email,)).fetchone()
             was_active = row is not None and row["status"] == "active"

@@ -107,10 +107,9 @@ class ImportQuestion:
 
     def options(self) -> str:
         """What may be added to the command line."""
-        value = next(iter(self.shown), "")
         return (
-            f"--mail-if '{self.column}={_written(value)}' (only those with it get mail), --no-mail-if"
-            f" '{self.column}={_written(value)}', or --ignore-column '{self.column}'"
+            f"--mail-if '{self.column}=VALUE' (only those with it get mail), --no-mail-if"
+            f" '{self.column}=VALUE', or --ignore-column '{self.column}'"
         )
 
 

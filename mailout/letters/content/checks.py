@@ -19,6 +19,8 @@ MAX_SUBJECT = 150
 GMAIL_CLIPS = 102_000
 
 MAX_HTML_DEPTH = 250
+MAX_TAGS_OPEN = 1000
+"""Of all kinds together: somebody's own HTML may leave some open, and that is not nesting."""
 _END_IS_OPTIONAL = "p li dt dd tr td th thead tbody tfoot option colgroup"
 ENDS_BY_ITSELF = VOID | set(_END_IS_OPTIONAL.split())
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
@@ -28,7 +30,7 @@ TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembe
 def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     require_subject(document.subject)
-    _require_flat(document.html_body)
+    require_flat(document.html_body)
     if not document.text_body.strip() and not _shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
@@ -56,7 +58,7 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
     size = len(content.html.encode())
     if size > MAX_HTML:
         raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
-    _require_flat(content.html)
+    require_flat(content.html)
     try:
         without_alt = require_inert(content.html, local_files=local_files)
     except Active as error:
@@ -82,18 +84,26 @@ def require_subject(subject: str) -> None:
         )
 
 
-def _require_flat(html: str) -> None:
+def require_flat(html: str) -> None:
     """Other parsers recurse: what is nested without end would take the whole process down with it.
 
-    nh3 does not recurse, and what it writes has an end tag for every start tag: easy to count. It is slow
-    with very deep HTML, so what is left open again and again is refused before.
+    nh3 does not recurse, and what it writes has an end tag for every start tag: easy to count. But it is slow
+    with very deep HTML, and does not show what is inside a <template>: so tags are counted before, as they
+    are written.
     """
-    left_open = Counter(name.lower() for name in re.findall(r"<([a-zA-Z][^\s/>]*)", html))
-    names = set(left_open)
-    left_open.subtract(name.lower() for name in re.findall(r"</([a-zA-Z][^\s/>]*)", html))
-    if any(count > MAX_HTML_DEPTH for name, count in left_open.items() if name not in ENDS_BY_ITSELF):
-        raise _too_deep()
-    skeleton = nh3.clean(html, tags=names - TEXT_INSIDE, clean_content_tags=set(TEXT_INSIDE), attributes={})
+    seen, opened = set[str](), Counter[str]()
+    in_all = 0
+    for end, written in re.findall(r"<(/?)([a-zA-Z][^\s/>]*)", html):
+        name = written.lower()
+        seen.add(name)
+        if name in ENDS_BY_ITSELF or (end and not opened[name]):
+            continue
+        step = -1 if end else 1
+        opened[name] += step
+        in_all += step
+        if opened[name] > MAX_HTML_DEPTH or in_all > MAX_TAGS_OPEN:
+            raise _too_deep()
+    skeleton = nh3.clean(html, tags=seen - TEXT_INSIDE, clean_content_tags=set(TEXT_INSIDE), attributes={})
     depth = 0
     for end, name in re.findall(r"<(/?)([^\s/>]+)", skeleton):
         if name not in VOID:

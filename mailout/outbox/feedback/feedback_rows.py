@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TypedDict
 
 from mailout.base.ids import message_id as id_of_message
+from mailout.base.ids import welcome_id
 from mailout.base.select import Reads, View, among, every, first
+from mailout.letters.audience import list_rows
 from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, WaitingEvent
@@ -57,9 +60,11 @@ def delivery_events(
 
 
 def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
-    """Whether mail of a mailout has gone to this address since then; a rehearsal has not."""
-    recent = every(store, MAILOUT_IDS, {"is_rehearsal": False, "active_at >=": moment})
+    """Whether a letter has been written to this address since then, a welcome or a rehearsal included."""
+    recent = every(store, MAILOUT_IDS, {"active_at >=": moment})
     ids = [id_of_message(mailout["id"], email_norm) for mailout in recent]
+    for one, rehearsal in product(list_rows.lists(store), (False, True)):
+        ids.append(welcome_id(one.key, email_norm, rehearsal=rehearsal))
     return any(
         row["state"] in (State.SENT, State.UNKNOWN) and (row["sent_at"] or row["attempt_at"] or 0.0) >= moment
         for row in among(store, MESSAGES, "id", ids)

@@ -249,8 +249,9 @@ class Feedback(Reads, Protocol):
         (the person, a complaint, a bounce, a file)."""
         ...
 
-    def resubscribe(self, email_norm: str, list_key: str | None) -> bool:
-        """A person takes back their unsubscribe; False: it is not theirs to undo (a complaint, a bounce)."""
+    def resubscribe(self, email_norm: str, list_key: str | None, within: float | None = None) -> bool:
+        """A person takes back their unsubscribe; False: it is not theirs to undo (a complaint, a bounce), or
+        longer ago than so many seconds."""
         ...
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:

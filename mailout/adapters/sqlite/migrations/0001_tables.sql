@@ -323,7 +323,8 @@ CREATE INDEX delivery_events_email ON delivery_events (email);
 -- Who was forgotten: HMAC-SHA256 of the address, with a key that only this store has. Nobody can read an
 -- address from it, nor try out addresses without the key.
 CREATE TABLE forgotten (
-    hash TEXT PRIMARY KEY
+    hash TEXT PRIMARY KEY,
+    at   REAL NOT NULL  -- what was asked for before then is over
 ) WITHOUT ROWID;
 CREATE TABLE store_secrets (
     name  TEXT PRIMARY KEY,
