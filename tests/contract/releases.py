@@ -45,7 +45,7 @@ PEOPLE = {
 """Who stands for which state. Their order is the order of sending: those who wait come last."""
 STRANGER = "stranger@example.org"
 """Has asked for a list, and not confirmed it."""
-SEGMENT = 'in list news and not got main'
+SEGMENT = "in list news and not got main"
 
 
 LAST = "-- after "
