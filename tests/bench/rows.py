@@ -123,7 +123,13 @@ SUBJECTS = (
                 "/s",
                 bound=SHARED_CORES,
             ),
-            Row("single-20-ms", "the same after 20 ms ÷ what that allows", "share_20", least(0.9)),
+            Row(
+                "single-20-ms",
+                "the same after 20 ms ÷ what that allows",
+                "share_20",
+                least(0.9),
+                bound=SHARED_CORES,
+            ),
             Row("single-100-ms", "the same after 100 ms ÷ what that allows", "share_100", least(0.9)),
             Row("bulk-cpu", "in bulk: CPU a message", "bulk_cpu_ms", None, "ms"),
             Row(
