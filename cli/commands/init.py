@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from cli.output import Json, Yes, note, print_json, say
+from mailout.base.addresses import Dropped, normalise
 from mailout.base.dotenv_file import DOTENV, dotenv, write_settings
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
@@ -146,6 +147,13 @@ def _answer(question: SetupQuestion, offered: str | None) -> str:
 
 def _check(name: str, value: str) -> None:
     load_settings({name: value})
+    if name == "TEST_EMAILS":
+        wrong = [one for one in value.split(",") if one.strip() and isinstance(normalise(one), Dropped)]
+        if wrong:
+            raise SettingsError(
+                f"{', '.join(one.strip() for one in wrong)}: not an address.",
+                remedy="Write them like ana@example.org, ben@example.org.",
+            )
 
 
 def _made_up(known: Mapping[str, str]) -> dict[str, str]:

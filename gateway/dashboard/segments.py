@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from fastapi import Response
 
 from gateway.dashboard.desk import AdminAct, Visitor, page_routes
+from mailout.base.redact import redact_text
 from mailout.letters.audience.segment_tree import SegmentError, whole
 from mailout.outbox.queue import segment_names
 
@@ -18,6 +20,8 @@ routes = page_routes()
 def segments(visit: Visitor, name: str = "") -> Response:
     store = visit.desk.store
     known = segment_names.segments(store)
+    if not visit.session.is_admin:  # a filter may name somebody
+        known = [replace(one, filter=redact_text(one.filter)) for one in known]
     chosen = next((one for one in known if one.name == name), None)
     people = of = 0
     sample: Sequence[str] = ()

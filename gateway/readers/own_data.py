@@ -28,7 +28,7 @@ from mailout.readers.link_mail import link_mail
 from mailout.store import Store
 
 LINK_SECONDS = 3600.0
-MAIL_SECONDS = 600.0
+MAIL_SECONDS = 3600.0
 """One mail of a kind to an address in so long, however often it is asked for."""
 MOST_ROWS = 1000
 """Of letters and of events."""

@@ -36,6 +36,13 @@ def test_a_segment_is_saved_counted_and_shown_with_ten_people_for_administrators
     assert 'action="/segments"' not in page
 
 
+def test_an_address_within_a_filter_is_for_administrators_alone(dashboard: Site) -> None:
+    segment_names.save(dashboard.store, "one", 'email = "person001@example.org"')
+    dashboard.sign_in(EDITOR)
+    for page in ("/segments", "/segments?name=one"):
+        assert "person001@" not in dashboard.client.get(page).text
+
+
 def test_of_many_people_ten_are_shown(dashboard: Site) -> None:
     segment_names.save(dashboard.store, "all", "in list newsletter")
     dashboard.sign_in()
