@@ -31,8 +31,9 @@ R = TypeVar("R")
 HEARTBEAT = "mailout.flow-run.heartbeat"
 ENDED = "mailout.flow-run.ended"
 FIRST_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS = 5.0, 30.0
-"""Most runs are over sooner and send none. When a run begins or ends, Prefect's server writes so much that on
-SQLite its automations often fail to read an event ("database is locked"), and keep it in a file for ever."""
+"""The first one of a whole process: most are over sooner and send none. When a run begins or ends, Prefect's
+server writes so much that on SQLite its automations often fail to read an event ("database is locked"), and keep
+it in a file for ever."""
 CANCELLED_IN_PREFECT = "It was cancelled in Prefect."
 """Why a mailout is paused whose run somebody has cancelled on Prefect's pages."""
 NAME_LENGTH = 200
@@ -57,14 +58,15 @@ def whole_process() -> Iterator[None]:
     """Around a run that has its process for itself: it ends with `mailout up`, and all of it is shown."""
     end_with_up()
     try:
-        with beating():
+        with beating(FIRST_HEARTBEAT_SECONDS):
             yield
     finally:
         DISPLAY.finish()
 
 
 @contextmanager
-def beating() -> Iterator[None]:
+def beating(first: float = 0.0) -> Iterator[None]:
+    """At once where a letter is sent: if its process is killed, nobody else says so of this run."""
     if not deployment.id:  # a command's own: whoever started it sees how it ends
         yield
         return
@@ -72,7 +74,7 @@ def beating() -> Iterator[None]:
     DISPLAY.repeat(
         ("heartbeat", id),
         lambda client: _emit(client, HEARTBEAT, id),
-        first=FIRST_HEARTBEAT_SECONDS,
+        first=first,
         every=HEARTBEAT_SECONDS,
     )
     try:
