@@ -32,8 +32,8 @@ HEARTBEAT = "mailout.flow-run.heartbeat"
 ENDED = "mailout.flow-run.ended"
 FIRST_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS = 5.0, 30.0
 """The first one of a whole process: most are over sooner and send none. When a run begins or ends, Prefect's
-server writes so much that on SQLite its automations often fail to read an event ("database is locked"), and keep
-it in a file for ever."""
+server writes so much that on SQLite its automations often fail to read an event ("database is locked"), and
+keep it in a file for ever."""
 CANCELLED_IN_PREFECT = "It was cancelled in Prefect."
 """Why a mailout is paused whose run somebody has cancelled on Prefect's pages."""
 NAME_LENGTH = 200
