@@ -69,7 +69,8 @@ class Display:
     def end_repeat(self, what: Hashable) -> bool:
         """Whether it had begun."""
         with self._changed:
-            return self._repeated.pop(what).begun
+            ended = self._repeated.pop(what, None)
+            return ended is not None and ended.begun
 
     def finish(self) -> bool:
         """Wait until everything is shown, for some seconds at most; whether it is."""
