@@ -93,7 +93,7 @@ def _named(engine: Engine, emails: list[str]) -> Iterator[tuple[str, suppression
     """Those that a person named, known to us or not: SES has two reasons only, and they want no mail."""
     addresses = {email: address_of(email) for email in emails}
     if wrong := [email for email, address in addresses.items() if address is None]:
-        raise UsageError(f"{wrong[0]} is no address.", remedy="Correct it; nothing was sent so far.")
+        raise UsageError(f"{wrong[0]} is not an address.", remedy="Correct it; nothing was sent so far.")
     for address in filter(None, addresses.values()):
         try:
             known = suppression.reason_for(subscriber_rows.subscriber(engine.store, address))

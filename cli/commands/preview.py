@@ -82,7 +82,7 @@ def _as_reader(
     """Whom it goes to, what the variables are for that person, and who it is from."""
     email = address_of(reader)
     if email is None:
-        raise UsageError(f"{reader} is no address.", remedy="Give a subscriber's: --as ann@example.org")
+        raise UsageError(f"{reader} is not an address.", remedy="Give a subscriber's: --as ann@example.org")
     person = subscriber_rows.subscriber(engine.store, email)
     values = {name: str(value) for name, value in person["attributes"].items() if value is not None}
     missing = [name for name in required_of(variables_of(content)) if not values.get(name, "").strip()]

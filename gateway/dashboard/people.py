@@ -122,7 +122,7 @@ def add(act: AdminAct) -> Response:
     written, name, listed = (act.form.get(field).strip(TRIM) for field in ("email", "name", "list"))
     norm = normalise(written)
     if isinstance(norm, Dropped):
-        raise UsageError(f"{written or 'An empty field'} is no address: {IN_WORDS[norm]}.")
+        raise UsageError(f"{written or 'An empty field'} is not an address: {IN_WORDS[norm]}.")
     act.back_to(_page_of(norm))
     attributes, lists = {"name": name} if name else {}, [listed] if listed else []
     row = SubscriberRow(written, norm, attributes=attributes, lists=lists)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from mailout.base.ids import mailout_id, rehearsal_id
 from mailout.insight.page_status import report_rows
 from mailout.letters.audience.port import SubscriberRow
@@ -62,13 +64,14 @@ def test_it_holds_back_nothing_with_the_same_content(store: Store) -> None:
     assert queue_rows.same_content(store, mailout(store, ANN), 0.0) is None
 
 
-def test_it_is_no_mail_to_the_address(store: Store, factory: StoreFactory) -> None:
-    for ref, rehearsal in (("rehearsed", True), ("real", False)):
-        assert not feedback_rows.mailed_since(store, ANN, NOON - 86_400)
-        id = mailout(store, ANN, ref=ref, is_rehearsal=rehearsal)
-        sender = Sender(store, id)
-        sender.step(results=[result(sender.begin_one())], close=True)
-        store.complete(id)
+@pytest.mark.parametrize("rehearsal", [True, False])
+def test_its_links_are_as_fresh_as_a_letter_s(store: Store, factory: StoreFactory, rehearsal: bool) -> None:
+    """Whoever tries a rehearsal's link is asked before a real person is unsubscribed."""
+    assert not feedback_rows.mailed_since(store, ANN, NOON - 86_400)
+    id = mailout(store, ANN, ref="letter", is_rehearsal=rehearsal)
+    sender = Sender(store, id)
+    sender.step(results=[result(sender.begin_one())], close=True)
+    store.complete(id)
     assert feedback_rows.mailed_since(store, ANN, NOON - 86_400)
     assert not feedback_rows.mailed_since(store, BOB, NOON - 86_400)
     factory.set_now(NOON + 90_000)

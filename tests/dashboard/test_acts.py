@@ -152,7 +152,7 @@ def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     added = dashboard.act("/people/add", email="New@Example.org", name="New", list="newsletter")
     assert "new@example.org is on the list" in added.text
     for wrong in ("nothing", "mika@example", "New <new@example.org>"):
-        assert "is no address" in dashboard.act("/people/add", email=wrong).text, wrong
+        assert "is not an address" in dashboard.act("/people/add", email=wrong).text, wrong
     dashboard.act("/person/unsubscribe", email="new@example.org")
     assert subscriber_rows.subscriber(dashboard.store, "new@example.org")["status"] == "unsubscribed"
     page = dashboard.client.get("/person", params={"email": ANA}).text
