@@ -64,6 +64,7 @@ _WORD = {
     "examples": ["forbidden"],
 }
 _ERROR = {"type": "object", "properties": {"error": _WORD}, "required": ["error"], "title": "Error"}
+ERROR_CONTENT = {"application/json": {"schema": _ERROR}}
 
 
 def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -71,8 +72,7 @@ def errors(*codes: int) -> dict[int | str, dict[str, Any]]:
 
     As a schema: for a model, FastAPI would build a validator for each code of each route.
     """
-    content = {"application/json": {"schema": _ERROR}}
-    return {code: {"description": WORDS[code].capitalize(), "content": content} for code in codes}
+    return {code: {"description": WORDS[code].capitalize(), "content": ERROR_CONTENT} for code in codes}
 
 
 def page_or(*codes: int) -> dict[int | str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from cli.output import Json, Yes, note, print_json, say
-from mailout.base.addresses import Dropped, normalise
+from mailout.base.addresses import parse_address_list
 from mailout.base.dotenv_file import DOTENV, dotenv, write_settings
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
@@ -140,7 +140,7 @@ def _answer(question: SetupQuestion, offered: str | None) -> str:
         try:
             _check(question.setting, answer)
         except SettingsError as error:
-            note(error.message.partition(". ")[0] + ".")
+            note(error.message.partition(". ")[0].rstrip(".") + ".")
         else:
             return answer
 
@@ -148,10 +148,10 @@ def _answer(question: SetupQuestion, offered: str | None) -> str:
 def _check(name: str, value: str) -> None:
     load_settings({name: value})
     if name == "TEST_EMAILS":
-        wrong = [one for one in value.split(",") if one.strip() and isinstance(normalise(one), Dropped)]
-        if wrong:
+        rejected = parse_address_list(value).rejected
+        if rejected:
             raise SettingsError(
-                f"{', '.join(one.strip() for one in wrong)}: not an address.",
+                f"{', '.join(written for written, _ in rejected)}: not an address.",
                 remedy="Write them like ana@example.org, ben@example.org.",
             )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,6 @@ from mailout.letters.audience.list_changes import add_list, edit_list
 from mailout.letters.audience.list_rows import List, by_key_or_name, lists
 from mailout.letters.content.languages import FALLBACK
 from mailout.letters.content.languages import language as words_of
-from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.signup_form import signup_form
 from mailout.store import Store
 
@@ -56,10 +54,6 @@ def _changing(change: Callable[[Store, str, Mapping[str, Any]], List]) -> Callab
         ] = None,
         json: Json = False,
     ) -> None:
-        if welcome_ref and page_id_of(welcome_ref) is None and not Path(welcome_ref).is_file():
-            raise UsageError(
-                f"There is no file {welcome_ref}.", remedy="Write it first, or give a Notion page's address."
-            )
         options = (one for one in context.params.items() if one[0] not in ("key", "json"))
         with open_store() as store:
             one = change(store, key, {field: value for field, value in options if value is not None})

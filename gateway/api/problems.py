@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
+from gateway.answers import ERROR_CONTENT
 from mailout.kinds.single_mails.single_mails import Fault
 
 MEDIA_TYPE = "application/problem+json"
@@ -91,11 +92,10 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The refusals of an operation, for its description."""
     content = {MEDIA_TYPE: {"schema": SCHEMA}}
     # Before a request reaches the API, the gateway itself refuses in a word: too many at once, too large.
-    plain = {"application/json": {"schema": _object(error=_TEXT)}}
     return {
         status: {
             "description": TITLES[status],
-            "content": content | plain if status in (413, 429, 503) else content,
+            "content": content | ERROR_CONTENT if status in (413, 429, 503) else content,
         }
         for status in statuses
     }

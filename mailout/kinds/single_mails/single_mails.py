@@ -14,7 +14,7 @@ from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import Abort
 from mailout.base.ids import transactional_id
 from mailout.letters.content.brand import Brand
-from mailout.letters.content.checks import MAX_HTML, MAX_SUBJECT, check_content, require_flat
+from mailout.letters.content.checks import MAX_HTML, MAX_SUBJECT, check_content
 from mailout.letters.content.document import Document
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.inert_html import as_fragment
@@ -129,23 +129,18 @@ class SingleMailIntake:
 
     def _content(self, given: MailRequest, faults: list[Fault]) -> Content | None:
         """A whole document as it was given; around a fragment the layout. A footer for marketing alone."""
-        html = clean(given.html)
+        subject, html, text = clean(given.subject), clean(given.html), clean(given.text or "")
         try:
-            require_flat(html)  # before anything reads it
+            check_content(Content(subject, html, text), local_files=False)  # before anything else reads it
         except Abort as error:
-            faults.append(_unfit(error))
+            faults.append(Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip(".")))
             return None
         words = plain_text(html)
         if not words.strip() and "<img" not in html.lower():
             faults.append(Fault(Code.INVALID_TEMPLATE, "html", "shows nothing: neither words nor a picture"))
             return None
-        subject, text = clean(given.subject), clean(given.text) if given.text else words
+        text = text or words
         content = Content(subject, html, text)
-        try:
-            check_content(content, local_files=False)
-        except Abort as error:
-            faults.append(_unfit(error))
-            return None
         if given.layout and not _DOCUMENT.search(html):
             return self._framed(given, Document(subject, as_fragment(html), text))
         if given.category is Category.MARKETING:
@@ -176,10 +171,6 @@ def _with(html: str, footer: str) -> str:
     """At the end of what is shown."""
     ends = [found.start() for found in _END.finditer(html)]
     return f"{html[: ends[-1]]}{footer}{html[ends[-1] :]}" if ends else f"{html}{footer}"
-
-
-def _unfit(error: Abort) -> Fault:
-    return Fault(Code.INVALID_TEMPLATE, "html", error.message.rstrip("."))
 
 
 def _faults(given: MailRequest) -> Iterator[Fault]:

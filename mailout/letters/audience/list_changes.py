@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -82,6 +83,10 @@ def _checked(name: str, value: Any) -> Any:
         raise UsageError(f"{name}: it is one line of at most {most} characters.", remedy="Write it shorter.")
     if name == "reply_to" and text:
         return _value(_REPLY_TO, name, text)
+    if name == "welcome_ref" and "://" not in text and Path(text).suffix and not Path(text).is_file():
+        raise UsageError(
+            f"There is no file {text}.", remedy="Write it first, or give a Notion page's address."
+        )
     return text if name in ("name", "description") else text or None
 
 

@@ -30,7 +30,7 @@ TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembe
 def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     require_subject(document.subject)
-    require_flat(document.html_body)
+    _require_flat(document.html_body)
     if not document.text_body.strip() and not _shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
@@ -58,7 +58,7 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
     size = len(content.html.encode())
     if size > MAX_HTML:
         raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
-    require_flat(content.html)
+    _require_flat(content.html)
     try:
         without_alt = require_inert(content.html, local_files=local_files)
     except Active as error:
@@ -84,7 +84,7 @@ def require_subject(subject: str) -> None:
         )
 
 
-def require_flat(html: str) -> None:
+def _require_flat(html: str) -> None:
     """Other parsers recurse: what is nested without end would take the whole process down with it.
 
     nh3 does not recurse, and what it writes has an end tag for every start tag: easy to count. But it is slow

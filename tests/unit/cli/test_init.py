@@ -83,7 +83,7 @@ def test_a_wrong_answer_is_asked_for_again(run: Run, folder: Path, monkeypatch: 
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
     ended = run("init")
     assert "FROM_EMAIL: must be an e-mail address" in ended.err
-    assert "1 Quay, Porto: not an address." in ended.err
+    assert "1, Quay, Porto: not an address.\n" in ended.err
     assert "SEND_TIMEZONE: " in ended.err
     settings = load_settings({}, folder / ".env")
     assert (settings.test_emails, settings.send_timezone) == ("me@example.org", "Europe/Lisbon")
