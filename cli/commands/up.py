@@ -26,7 +26,7 @@ from cli.processes.prefect_api import UP_LOCK, environment, show_running
 from cli.processes.prefect_home import (
     PROJECT,
     build_database,
-    drop_unread_events,
+    drop_leftovers,
     parts_environment,
     starting,
 )
@@ -113,7 +113,7 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
             if plan.own_server:
-                threading.Thread(target=_give_back, args=(supervisor.env, stop), daemon=True).start()
+                threading.Thread(target=_tidy_up, args=(supervisor.env, stop), daemon=True).start()
             while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
@@ -121,9 +121,10 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
             _stop(supervisor, store, plan)
 
 
-def _give_back(env: Mapping[str, str], stop: threading.Event) -> None:
+def _tidy_up(env: Mapping[str, str], stop: threading.Event) -> None:
     """A worker that was killed has taken runs with it: they would be waited for, and never begin."""
     while not stop.wait(GIVE_BACK_SECONDS):
+        drop_leftovers(env, time.time())
         try:
             if given_back := give_back_taken_runs(env):
                 note(f"{given_back} runs that a worker had taken and not begun are given to the next one.")
@@ -194,7 +195,6 @@ def _start(
     if plan.own_server:
         note(f"{starting(home)}.")
         build_database(supervisor.env, supervisor.logs / "prefect.log")
-        drop_unread_events(supervisor.env)
         command = ["prefect", "server", "start", "--port", str(plan.prefect_port)]
         supervisor.start("prefect", [*python, *command], health=f"{url}/health")
     if not plan.own_server and not answers(f"{url}/health"):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -27,6 +28,8 @@ from mailout.base.errors import MailoutError, SettingsError
 INSTEAD = "To send without Prefect: --direct."
 SERVER = "prefect.server.api.server:create_app"
 START_SECONDS, STOP_SECONDS = 300.0, 20.0
+LEFTOVER_SECONDS = 900.0
+"""Of files that nobody reads: one may just be written."""
 
 PROFILE_MARK = "# Read by every prefect command with this PREFECT_HOME: nothing reports home"
 PROFILE = """\
@@ -121,10 +124,17 @@ def isolate() -> None:
         del os.environ[name]
 
 
-def drop_unread_events(env: Mapping[str, str]) -> None:
-    """What Prefect's automations failed to read: it keeps each event in a file for ever."""
-    for file in (Path(env["PREFECT_HOME"]) / "dlq").glob("*"):
-        file.unlink(missing_ok=True)
+def drop_leftovers(env: Mapping[str, str], now: float) -> None:
+    """What Prefect keeps in files for ever and nobody reads: events that its automations failed to read, and
+    the exception of each run that failed. Only in our own folder: elsewhere, results may be somebody's."""
+    prefect_home = Path(env["PREFECT_HOME"])
+    if prefect_home.parent != Path(env["MAILOUT_HOME"]):
+        return
+    for folder in ("dlq", "storage"):
+        for file in (prefect_home / folder).glob("*"):
+            with suppress(FileNotFoundError):
+                if file.stat().st_mtime < now - LEFTOVER_SECONDS:
+                    file.unlink()
 
 
 def build_database(env: Mapping[str, str], log: Path) -> None:

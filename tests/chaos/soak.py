@@ -136,7 +136,10 @@ class Soak:
         return next(iter(pids & processes_of(self.place.job.home).keys()), None)
 
     def look(self) -> None:
-        self.looks.append(look(self.place.job.home, self._seconds()))
+        seen = look(self.place.job.home, self._seconds())
+        self.looks.append(seen)
+        memory = ", ".join(f"{name} {part.memory_mb:.0f} MB" for name, part in seen.parts.items())
+        print(f"minute {seen.at / 60:.1f}: {memory}, {seen.own_files.total()} files of no letter", flush=True)
 
     def _seconds(self) -> float:
         return time.monotonic() - self.began

@@ -14,7 +14,7 @@ from tests.chaos.soak_judging import Asked, wrong_books, wrong_numbers
 from tests.chaos.soak_looks import PARTS, Look, Part, growing
 
 OPEN = Counter({"prefect.db": 60, "socket": 20})
-FILES = Counter({"journal/store": 20, "logs": 10})
+FILES = Counter({"journal/store": 20, "logs": 20})
 PART = Part((7,), 100.0, OPEN)
 LOOK = Look(0.0, dict.fromkeys(PARTS, PART), 40, FILES, 12.0, 4.0)
 STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
@@ -30,7 +30,7 @@ STEADY = [replace(LOOK, at=60.0 * minute) for minute in range(60)]
             "open files of the server grew by 50% (socket +40)",
         ),
         ({"parts": {**LOOK.parts, "gateway": Part((8,), 120.0, OPEN + OPEN)}}, None),
-        ({"own_files": FILES + FILES}, "30 more files, of no letter (journal/store +20, logs +10)"),
+        ({"own_files": FILES + FILES}, "40 more files, of no letter (journal/store +20, logs +20)"),
         ({"files": 300}, None),
         ({"wal_mb": 200.0}, "200 MB in write-ahead logs"),
     ],
