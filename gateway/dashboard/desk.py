@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Never
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -221,7 +221,7 @@ class PageRoute(APIRoute):
             desk: Desk = request.app.state.desk
             request.state.session = desk.sessions.read(request.cookies.get(COOKIE))
             request.state.back = ""
-            return with_secure_cookies(request, await answered(desk, request))
+            return with_secure_cookies(request, await answered(desk, request), desk.settings.public_url)
 
         async def answered(desk: Desk, request: Request) -> Response:
             try:
@@ -284,11 +284,13 @@ def from_here(request: Request) -> bool:
     return origin in (None, "null") or told_address(origin).netloc == request.headers.get("host")
 
 
-def with_secure_cookies(request: Request, response: Response) -> Response:
-    """Over TLS no cookie of ours ever goes over plain HTTP. A proxy that is not trusted may say so, too: they
-    only get stricter."""
+def with_secure_cookies(request: Request, response: Response, public_url: str | None) -> Response:
+    """Over TLS no cookie of ours ever goes over plain HTTP. A proxy that is not trusted may say so, too, and
+    one that says nothing is known by its address, `PUBLIC_URL`: they only get stricter."""
     said = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
-    if "https" in (request.url.scheme, said):
+    public = urlsplit(public_url or "")
+    is_public = public.netloc == request.headers.get("host") and public.scheme
+    if "https" in (request.url.scheme, said, is_public):
         response.raw_headers = [
             (name, value + b"; Secure" if name == b"set-cookie" else value)
             for name, value in response.raw_headers

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.sessions import Role
 from gateway.prefect_events import SINGLE_MAILS_EVENT, Emitter
-from gateway.wrong_passwords import WrongPasswords
+from gateway.wrong_passwords import MOST_FROM_ONE, WrongPasswords
 from mailout.base.addresses import normalise
 from mailout.base.errors import StoreError
 from mailout.base.ids import transactional_id
@@ -31,8 +31,9 @@ CONFIRM_PATH = "/login/confirm"
 LINK_SECONDS = 900.0
 USED_LINK_SECONDS = LINK_SECONDS + 3600.0
 """How long it is known that a link was used: longer than it lasts, as the store's clock may be ahead."""
-MAILS_PER_WINDOW = 5
-"""To one address in `LINK_SECONDS`, whoever asks, on all gateways together."""
+MAILS_PER_WINDOW = 3 * MOST_FROM_ONE
+"""To one address in `LINK_SECONDS`, whoever asks, on all gateways together. What one place may ask for is far
+less: else a stranger could use it up, and its owner would get no link."""
 MAILS_UNDER_WAY = 20
 
 TOO_OLD = "This link does not work: it is older than 15 minutes, or a part of it is missing."

@@ -42,8 +42,8 @@ LISTING_SECONDS = 20.0
 """So long the list of letters is not read again: for a thousand that takes some 40 ms. With the caches' time,
 what is unpublished is gone within a minute; its own page sooner."""
 CACHE_SECONDS = 30
-TEST_DAYS = 30
-"""For which a test can be seen in a browser."""
+TRIAL_DAYS = 30
+"""For which a test or a rehearsal can be seen in a browser."""
 CONTENTS_KEPT = 128
 MOST_PAGES = 10_000
 
@@ -108,9 +108,10 @@ class _Archive:
         content_hash = payload.get("variant")
         if "mailout" in payload:  # else a letter to one reader at a time
             mailout = mailout_or_none(self._store, payload["mailout"])
-            if mailout is None or mailout.is_rehearsal:
+            if mailout is None:
                 return self._none(request)
-            if mailout.is_test and self._store.now() > mailout.created_at + TEST_DAYS * 86_400:
+            is_trial = mailout.is_test or mailout.is_rehearsal
+            if is_trial and self._store.now() > mailout.created_at + TRIAL_DAYS * 86_400:
                 return self._none(request, was_here=True)
             content_hash = content_hash or mailout.content_hash
         page = self._page(content_hash)

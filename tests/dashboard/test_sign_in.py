@@ -291,7 +291,7 @@ def test_whoever_asks_and_asks_waits_and_the_password_is_still_a_way_in(dashboar
 
 
 def test_nobody_can_fill_an_administrators_mailbox_from_many_places(dashboard: Site) -> None:
-    """Five mails in a quarter of an hour, whoever asks, and by way of whichever gateway."""
+    """So many in a quarter of an hour, whoever asks, and by way of whichever gateway."""
     now = [NOON]
     gateways = [links_of(dashboard, now), links_of(dashboard, now)]
 

@@ -247,8 +247,11 @@ def test_each_variant_of_an_article_has_its_own_page(store: SqliteStore, site: C
     assert site.get(f"/view/{token_of(id)}").status_code == 404  # it has no text of its own
 
 
-def test_a_test_can_be_seen_for_thirty_days(store: SqliteStore, site: Client, clock: FakeClock) -> None:
-    link = f"/view/{token_of(letter(store, 'Trial', is_test=True, slug=None, public=False))}"
+@pytest.mark.parametrize("kind", ["is_test", "is_rehearsal"])
+def test_a_test_or_rehearsal_can_be_seen_for_thirty_days(
+    store: SqliteStore, site: Client, clock: FakeClock, kind: str
+) -> None:
+    link = f"/view/{token_of(letter(store, 'Trial', slug=None, public=False, **{kind: True}))}"
     assert site.get(link).status_code == 200
     clock.wall = NOON + 30 * 86_400 - 60
     assert site.get(link).status_code == 200
@@ -256,11 +259,8 @@ def test_a_test_can_be_seen_for_thirty_days(store: SqliteStore, site: Client, cl
     assert site.get(link).status_code == 410
 
 
-def test_forged_tokens_and_those_of_rehearsals_or_nothing_are_refused(
-    store: SqliteStore, site: Client
-) -> None:
+def test_forged_tokens_and_those_of_nothing_are_refused(store: SqliteStore, site: Client) -> None:
     id = letter(store, "News")
-    rehearsal = letter(store, "Rehearsal", is_rehearsal=True)
     good = token_of(id)
     payload, signature = good.split(".")
     other = token_of(letter(store, "Other"))
@@ -272,7 +272,6 @@ def test_forged_tokens_and_those_of_rehearsals_or_nothing_are_refused(
         f"{payload}.",
         payload,
         "x" * 20_000,
-        token_of(rehearsal),
         token_of(ids.mailout_id("never")),
         "%00",
         "..%2f..%2fhealth",
