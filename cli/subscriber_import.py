@@ -20,6 +20,7 @@ from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
+from mailout.base.select import first
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
@@ -274,7 +275,10 @@ def undo(
     if id is None:
         _list(engine, json)
         return
-    confirm(f"Remove everybody whom the import {id} added?", yes)
+    found = first(engine.store, subscriber_rows.IMPORTS, {"id": id})
+    if found is not None:  # else there is nothing to ask about
+        people = count(found.counts.get("added", 0), "person", "people")
+        confirm(f"Remove the {people} that the import of {found.file} added?", yes)
     done = engine.store.undo_import(id)
     if json:
         print_json(asdict(done))

@@ -22,7 +22,7 @@ from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import people_lines, safe
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow
@@ -136,6 +136,7 @@ def add(
         attributes={"name": name} if name else {},
         lists=[list_key] if list_key else [],
     )
+    is_new_list = list_key is not None and list_rows.list_or_none(store, list_key) is None
     counts = store.import_subscribers([row], own_sign_up=signed_up)
     if counts.forgotten:
         raise UsageError(
@@ -147,7 +148,8 @@ def add(
     stands = "added" if counts.added else "on the list"
     if person["status"] != "active":
         stands = f"{person['status']} and stays so"
-    answer(json, person, f"{norm} is {stands}.")
+    new_list = f" The list {list_key} is new; `mailout lists edit {list_key}` names it." if is_new_list else ""
+    answer(json, person, f"{norm} is {stands}.{new_list}")
 
 
 @app.command("unsubscribe", epilog="Example: mailout subscribers unsubscribe ana@example.org")
@@ -198,7 +200,7 @@ def show(
     for entry in person["lists"]:
         since = f" (joined {spoken(entry['joined_at'], zone)})" if entry["joined_at"] else ""
         if entry["unsubscribed_at"]:
-            since = f" (unsubscribed {spoken(entry['unsubscribed_at'], zone)})"
+            since = f" (off since {spoken(entry['unsubscribed_at'], zone)})"
         say(f"  {'list':<14}  {entry['list_key']}{since}")
     for one in consents:
         said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"

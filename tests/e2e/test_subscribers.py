@@ -70,6 +70,9 @@ def test_an_import_is_taken_back_by_its_id(mailout: Commands, people: Path) -> N
     mailout.people("cy@example.org")
     done = mailout("subscribers", "import", people, "--mail-if", "No newsletter=", "--json").data
     assert done["import"] in mailout("subscribers", "undo-import").out
+    assert "There is no import 77." in mailout("subscribers", "undo-import", "77").one_line
+    asked = mailout("subscribers", "undo-import", done["import"])
+    assert "Remove the 1 person that the import of people.csv added?" in asked.one_line
     ended = mailout("subscribers", "undo-import", done["import"], "--yes")
     assert (ended.code, "1 person and 0 list entries removed." in ended.out) == (0, True)
     assert [one["email"] for one in mailout("subscribers", "list", "--json").data] == ["cy@example.org"]
@@ -117,7 +120,9 @@ def test_a_person_is_added_with_the_places_where_they_live(mailout: Commands) ->
 
 
 def test_one_person_is_added_leaves_and_comes_back_by_their_own_wish(mailout: Commands) -> None:
-    assert mailout("subscribers", "add", "Ana@Example.org", "--name", "Ana", "--list", "news").code == 0
+    added = mailout("subscribers", "add", "Ana@Example.org", "--name", "Ana", "--list", "news")
+    assert (added.code, "The list news is new" in added.out) == (0, True)
+    assert "is new" not in mailout("subscribers", "add", "ana@example.org", "--list", "news").out
     found = mailout("subscribers", "list", "--search", "ana", "--json").data
     assert [(one["email_norm"], one["status"], one["lists"]) for one in found] == [
         ("ana@example.org", "active", ["news"])

@@ -80,7 +80,9 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
 def require_subject(subject: str) -> None:
     if not one_line(subject):
         raise Abort(
-            AbortCode.SUBJECT_REQUIRED, "There is no subject.", remedy="Give it one, then send again."
+            AbortCode.SUBJECT_REQUIRED,
+            "There is no subject.",
+            remedy="Give the page a title, or the file a line `subject: …` at its top, between two lines of ---.",
         )
 
 
