@@ -67,7 +67,7 @@ def preview(visit: Admin, file: str = "") -> Response:
     try:
         found = read_people(path, _answers(chosen))
     except MailoutError as error:
-        problem, status = _for_this_page(error), 400
+        problem, status = _for_this_page(error, path), 400
     if found is not None and (columns := len(_headers(found, chosen))) > MOST_COLUMNS:
         found, problem = None, TOO_MANY_COLUMNS.format(columns=columns)
     return visit.page(
@@ -94,7 +94,7 @@ def confirm(act: AdminAct) -> Response:
     try:
         said = _import(act.desk.store, path, act.form, act.who)
     except MailoutError as error:
-        return go_to("/people/import", _for_this_page(error))
+        return go_to("/people/import", _for_this_page(error, path))
     act.desk.uploads.remove(act.form.get("file"))
     act.back_to("/people")
     return act.done("imported people", path.name, said)
@@ -108,7 +108,7 @@ def undo(act: AdminAct) -> Response:
     except StoreUnavailable:
         raise
     except StoreError as error:
-        return go_to("/people/import", _for_this_page(error))
+        return go_to("/people/import", error.message)
     said = f"{done.people:,} people and {done.lists:,} list entries were removed."
     if done.kept:
         said += f" {done.kept:,} stay: they changed their status since, or were in another import."
@@ -159,6 +159,9 @@ def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
     return said
 
 
-def _for_this_page(error: MailoutError) -> str:
-    """Without the remedy where it names a command or an option: the page has fields for it."""
-    return error.message if error.remedy and ("--" in error.remedy or "`" in error.remedy) else str(error)
+def _for_this_page(error: MailoutError, path: Path) -> str:
+    """Without the remedy where it names a command or an option, as the page has fields for it; and without
+    the folder on this machine."""
+    hides_remedy = error.remedy and ("--" in error.remedy or "`" in error.remedy)
+    said = error.message if hides_remedy else str(error)
+    return said.replace(str(path), path.name)

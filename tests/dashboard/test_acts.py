@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,17 @@ def test_an_encoding_that_nobody_can_tell_is_chosen_by_how_a_line_reads(dashboar
     assert subscriber_rows.subscriber(dashboard.store, "zoe@example.org")["attributes"] == {
         "Who": "Žluťoučký"
     }
+
+
+def test_a_file_that_cannot_be_read_is_called_by_its_own_name(dashboard: Site) -> None:
+    """Not by the folder on this machine in which it lies."""
+    dashboard.sign_in()
+    file = upload(dashboard, "members.csv", "Name,City\nZoe,Lima\n")
+    shown = dashboard.client.get("/people/import/preview", params={"file": file})
+    told = dashboard.act("/people/import/confirm", file=file, agreed="1")
+    for page in (shown.text, told.text):
+        assert "members.csv has no column `email`" in unescape(page)
+        assert str(dashboard.home) not in page
 
 
 def test_a_file_with_too_many_columns_for_a_form_is_told_so(dashboard: Site) -> None:
