@@ -148,8 +148,10 @@ def add(
     stands = "added" if counts.added else "on the list"
     if person["status"] != "active":
         stands = f"{person['status']} and stays so"
-    new_list = f" The list {list_key} is new; `mailout lists edit {list_key}` names it." if is_new_list else ""
-    answer(json, person, f"{norm} is {stands}.{new_list}")
+    text = f"{norm} is {stands}."
+    if is_new_list:
+        text += f" The list {list_key} is new; `mailout lists edit {list_key}` names it."
+    answer(json, person, text)
 
 
 @app.command("unsubscribe", epilog="Example: mailout subscribers unsubscribe ana@example.org")

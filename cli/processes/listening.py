@@ -17,9 +17,10 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def answers(url: str) -> bool:
+def answers(url: str, seconds: float = 5.0) -> bool:
+    """Within so many seconds."""
     try:
-        answer = httpx.get(url, timeout=5, verify=_certificates())
+        answer = httpx.get(url, timeout=seconds, verify=_certificates())
     except httpx.TransportError:
         return False
     return answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR

@@ -57,7 +57,7 @@ def test_who_lives_and_answers_no_more_is_started_again(
     monkeypatch.setattr(module, "HEALTH_SECONDS", 0.01)
     well = threading.Event()
     well.set()
-    monkeypatch.setattr(module, "answers", lambda url: well.is_set())
+    monkeypatch.setattr(module, "answers", lambda url, seconds: well.is_set())
     command = [sys.executable, "-c", SLEEP]
     part = supervisor.start("server", command, health="http://127.0.0.1/health")
     wait_for(lambda: part.answered_at, "it answers")
