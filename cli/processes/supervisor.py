@@ -25,8 +25,8 @@ FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 WELL_AFTER = 60.0
 """A process that ran this long was healthy: its next death counts as the first."""
 HEALTH_SECONDS, ANSWER_SECONDS, HANG_SECONDS, FIRST_ANSWER_SECONDS = 5.0, 60.0, 180.0, 300.0
-"""How often a part with an address is asked, how long an answer may take, how long it may be silent, and before
-its first answer. What lives on a machine that has far too much to do must not be taken for dead."""
+"""How often a part with an address is asked, how long an answer may take, how long it may be silent, and
+before its first answer. What lives on a machine that has far too much to do must not be taken for dead."""
 MAX_LOG_BYTES, LOG_FILES_KEPT = 10_000_000, 3
 """A part that fails all the time must not fill the disk."""
 
