@@ -82,7 +82,7 @@ def require_subject(subject: str) -> None:
         raise Abort(
             AbortCode.SUBJECT_REQUIRED,
             "There is no subject.",
-            remedy="Give the page a title, or the file a line `subject: …` at its top, between two lines of ---.",
+            remedy="Give the page a title, or the file a line `subject: …` at its top, between lines of ---.",
         )
 
 
