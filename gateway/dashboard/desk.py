@@ -97,7 +97,7 @@ class Desk:
             settings.admin_password,
             settings.editor_password,
             people=self.links.people if self.links else None,
-            secrets=settings.unsubscribe_keys,
+            secrets=settings.unsubscribe_keys[:1],  # what lasts hours needs no older one
         )
         self.signed_out = SignedOut(store)
         self.checks = Checks(tools.examine, store.now)

@@ -21,6 +21,7 @@ from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
 from mailout.letters.audience.subscriber_rows import Wanted
@@ -202,10 +203,12 @@ def _find(desk: Desk, asked: Mapping[str, str], after: str, *, anywhere: bool) -
     begin so are found by the key's index."""
     wanted, most = _wanted(asked), PEOPLE_PER_PAGE + 1
     begins = (wanted.search or "").lower()
-    if anywhere or not begins or wanted.attribute or wanted.list_key:
+    by_index = begins and begins.isascii() and not (wanted.attribute or wanted.list_key)
+    if anywhere or not by_index:
         return list(subscriber_rows.matching(desk.store, wanted, after=after, limit=most))
+    just_before = f"{begins[:-1]}{chr(ord(begins[-1]) - 1)}\U0010ffff"
     found = subscriber_rows.subscribers(
-        desk.store, after=after or begins[:-1], limit=most + 1, status=wanted.status
+        desk.store, after=after or just_before, limit=most, status=wanted.status
     )
     return [one for one in found if one["email_norm"].startswith(begins)][:most]
 
@@ -250,9 +253,9 @@ def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
         return f"{norm} had unsubscribed and stays so: no letter goes there. {back}"
     if person["status"] == "bounced":
         return f"{norm} bounced before and stays so: no letter goes there. Is the address right?"
-    gone = any(one["list_key"] == listed and one["unsubscribed_at"] for one in person["lists"])
-    if listed and gone:
-        return f"{norm} had unsubscribed from the list {listed} and stays off it. {back}"
+    gone = {one["list_key"] for one in person["lists"] if one["unsubscribed_at"]}
+    if (listed or GENERAL) in gone:
+        return f"{norm} is off the list {listed or GENERAL} and stays off it. {back}"
     return f"{norm} is on the list and gets the next letter."
 
 

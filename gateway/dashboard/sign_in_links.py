@@ -63,7 +63,7 @@ class SignInLinks:
         self.public_url = (settings.public_url or "").rstrip("/")
         self.asked = WrongPasswords()
         self._store = store
-        self.signed = SignedLinks(settings.unsubscribe_keys, PURPOSE)
+        self.signed = SignedLinks(settings.unsubscribe_keys[:1], PURPOSE)  # it lasts minutes: no older secret
         self._content = letter(settings.org_name)
         self._rehearses = rehearses
         self._emitter = emitter

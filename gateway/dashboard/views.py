@@ -13,12 +13,14 @@ from urllib.parse import quote, unquote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 
 from gateway.dashboard.sessions import LoginSession
 from mailout.base.errors import StoreError
+from mailout.base.redact import redact_text
 from mailout.base.settings import Settings
 from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
@@ -167,9 +169,12 @@ def titled(one: Any) -> str:
     return sample_subject(written or "") or "No subject"
 
 
-def marked(text: str) -> Markup:
-    """What stands in backticks, as code; everything is escaped."""
-    parts = str(escape(text)).split("`")
+@pass_context
+def marked(context: Context, text: object) -> Markup:
+    """A message for the one who reads it: what stands in backticks, as code; everything is escaped, and an
+    address is the administrator's alone."""
+    said = str(text) if context["session"] and context["session"].is_admin else redact_text(str(text))
+    parts = str(escape(said)).split("`")
     return Markup("").join(
         Markup(f"<code>{part}</code>" if n % 2 else part)  # noqa: S704
         for n, part in enumerate(parts)

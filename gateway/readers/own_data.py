@@ -52,7 +52,7 @@ class OwnData:
     def __init__(self, settings: Settings, store: Store, forget: Callable[[str], object]) -> None:
         self._store = store
         self._forget = forget
-        self._secrets = settings.unsubscribe_keys
+        self._secrets = settings.unsubscribe_keys[:1]  # a link lasts an hour: no older secret
         self._sender = settings.org_name or ""
         self._brand = brand_of(settings)
         self._is_rehearsal = settings.mailout_transport == REHEARSING
@@ -71,7 +71,7 @@ class OwnData:
         return routes
 
     def mail(self, email: str, what: Confirmed, words: Language) -> None:
-        """Into the outbox. Its id makes it one in ten minutes."""
+        """Into the outbox. Its id makes it one an hour."""
         now = self._store.now()
         window = int(now // MAIL_SECONDS)
         key = f"{what} {email} {window}"

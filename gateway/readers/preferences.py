@@ -99,6 +99,7 @@ class _Preferences(LetterLinks):
             languages=[(code, language(code).pages["language_name"]) for code in shipped()],
             own_language=chosen or "",
             by_mail=self._own_data is not None,
+            is_unreachable=False,
         )
 
     def _save(self, request: Request, who: TokenData, token: str, form: Form) -> Response:
@@ -126,8 +127,8 @@ class _Preferences(LetterLinks):
         self, request: Request, who: TokenData, own_data: OwnData, what: Confirmed
     ) -> Response:
         person = self.person(who)
-        if person is None:  # nothing to show, nothing to delete, and no mail to a stranger
-            return self._no_choice(request, who, None)
+        if person is None or _is_unreachable(person):  # nothing to delete, or no mail would get there
+            return self._no_choice(request, who, person)
         chosen = chosen_language(person)
         own_data.mail(who.email, what, self.pages.spoken(request, chosen))
         return self.pages.show(request, Page.MAILED, chosen=chosen, who=TokenData(who.email))
@@ -142,7 +143,8 @@ class _Preferences(LetterLinks):
             chosen=chosen_language(person),
             who=TokenData(who.email),
             may_join=self._signup and (person is None or person["complained_at"] is None),
-            by_mail=self._own_data is not None and person is not None,
+            by_mail=self._own_data is not None and person is not None and not _is_unreachable(person),
+            is_unreachable=person is not None and _is_unreachable(person),
         )
 
     def _offers(self, who: TokenData) -> Sequence[tuple[List, bool]]:
@@ -159,6 +161,11 @@ class _Preferences(LetterLinks):
             found = [one] if one.public or key in on else []
         found.sort(key=lambda one: (one.key != GENERAL, one.name.casefold(), one.key))
         return [(one, on.get(one.key, False)) for one in found]
+
+
+def _is_unreachable(person: SubscriberColumns) -> bool:
+    """Nothing is mailed there any more, not even what they ask for."""
+    return person["status"] == "bounced" or person["complained_at"] is not None
 
 
 def _wording(one: List) -> str:

@@ -449,7 +449,9 @@ begin
                            select 1 from delivery_events e
                            where e.email = o.email and (e.event_type = 'spamreport'
                                or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent')))
-                       or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(o.email))) end
+                       or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(o.email))
+                       or (o.category is distinct from 'transactional' and exists (
+                           select 1 from forgotten f where f.hash = mailout_forgotten_hash(o.email)))) end
                        then 'SUPPRESSED'
                    when sender.campaign_id is null and o.list_key is not null and not exists (
                        select 1 from subscriptions l

@@ -16,9 +16,10 @@ comment on column segments.hash is 'Of the tree: the same for every spelling of 
 
 create or replace function mailout_fold(written text) returns text
 language sql immutable parallel safe as $$
-    select pg_catalog.translate(pg_catalog.lower(pg_catalog.translate(written, 'İ', 'i')), 'ς', 'σ')
+    select pg_catalog.translate(
+        pg_catalog.lower(pg_catalog.translate(normalize(written, NFC), 'İ', 'i')), 'ς', 'σ')
 $$;
-comment on function mailout_fold is 'Text without case: a letter for a letter, and one sigma.';
+comment on function mailout_fold is 'Text without case: a letter for a letter, composed (NFC), and one sigma.';
 
 create or replace function mailout_number(written text) returns double precision
 language sql immutable parallel safe as $$

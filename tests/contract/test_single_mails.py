@@ -14,6 +14,7 @@ from mailout.base.ids import transactional_id, uuid_of
 from mailout.base.signed_links import SignedLinks
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
+from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content import content_rows
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
@@ -491,3 +492,18 @@ def test_a_forgotten_person_leaves_no_mail_behind(store: Store, factory: StoreFa
     assert factory.raw("SELECT subject FROM contents") == [{"subject": "Your receipt"}]
     assert len(Sender(store, None).begin(5)) == 1
     assert verdict(store, mail("a")) is not Verdict.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("category", "goes_out"),
+    [(Category.TRANSACTIONAL, True), (Category.MARKETING, False), (Category.CONFIRMATION, True)],
+)
+def test_who_asked_to_be_forgotten_gets_no_marketing(
+    store: Store, category: Category, goes_out: bool
+) -> None:
+    """The row that said that they had unsubscribed is gone with them."""
+    store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    store.unsubscribe("ana@example.org", None)
+    store.forget("ana@example.org", "forgotten")
+    store.accept_single_mails([mail("a", category=category)])
+    assert bool(Sender(store, None).begin(5)) is goes_out

@@ -147,8 +147,7 @@ def test_behind_tls_the_cookie_never_goes_over_plain_http(dashboard: Site) -> No
 
 
 def test_a_proxy_that_does_not_tell_of_tls_is_known_by_its_address(filled: Path, tmp_path: Path) -> None:
-    public = {"public_url": "https://mail.example.org", "unsubscribe_secret": "one that is long enough"}
-    with site(filled, tmp_path / "home", **public) as here:
+    with site(filled, tmp_path / "home", public_url="https://mail.example.org") as here:
         for host, is_secure in (("mail.example.org", True), ("192.168.1.7:8080", False)):
             answer = here.client.post("/login", data={"password": ADMIN}, headers={"Host": host})
             assert ("secure" in answer.headers["set-cookie"].lower()) is is_secure, host

@@ -148,6 +148,17 @@ def test_many_people_are_found_by_address_first_and_by_name_all_the_same(
     assert "person007@" in dashboard.client.get("/people", params={"q": "son 7"}).text
 
 
+def test_those_who_come_before_in_the_alphabet_hide_nobody(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "SEARCHED_AT_ONCE_PEOPLE", 10)
+    names = [f"ann{n:03}" for n in range(60)] + [f"anna{n:03}" for n in range(30)]
+    rows = [SubscriberRow(f"{one}@example.net", f"{one}@example.net") for one in names]
+    dashboard.store.import_subscribers(rows)
+    dashboard.sign_in()
+    assert dashboard.client.get("/people", params={"q": "anna"}).text.count("anna0") >= 30
+
+
 def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     dashboard.sign_in()
     added = dashboard.act("/people/add", email="New@Example.org", name="New", list="newsletter")

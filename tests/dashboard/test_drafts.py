@@ -87,6 +87,21 @@ def test_an_administrator_sees_it_as_a_real_person_does_and_an_editor_not(desk: 
     assert "<b>Hello Alex</b>" in read(desk, **{"as": "eva@example.net"})
 
 
+def test_an_editor_is_told_what_stops_a_letter_without_whose_address(desk: Site, notion: NotionStub) -> None:
+    write(notion, "Dear {{ nickname }}.")
+    person = SubscriberRow(
+        "eva@example.net", "eva@example.net", attributes={"nickname": "E"}, lists=["newsletter"]
+    )
+    desk.store.import_subscribers([person])
+    told = read(desk)
+    assert "have no value" in told
+    assert "person0" in told
+    desk.sign_in(EDITOR)
+    for page in (read(desk), desk.client.get("/letters?show=drafts&look=1").text):
+        assert "person0" not in page
+    assert "p***@" in read(desk)
+
+
 def test_what_would_stop_a_letter_is_said_before_it_is_sent(desk: Site, notion: NotionStub) -> None:
     write(notion, "Your code is {{ code }}.")
     page = read(desk)

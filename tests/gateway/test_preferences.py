@@ -392,6 +392,22 @@ def test_who_is_gone_is_shown_where_to_join_unless_they_complained(
     assert '<a href="join">' not in gateway.get(link()).text
 
 
+@pytest.mark.parametrize("why", ["bounced", "complained"])
+def test_who_no_mail_reaches_is_not_told_that_one_is_on_its_way(
+    open_gateway: Open, store: SqliteStore, why: str
+) -> None:
+    gateway = open_gateway(public_url=PUBLIC, reply_to="us@example.org")
+    if why == "bounced":
+        store.import_subscribers([SubscriberRow(ANN, ANN, status="bounced")])
+    else:
+        store.receive_events([Received("sns-1", "sns", ses_event("Complaint", ANN))])
+        ingest(store, "any")
+    for page in (gateway.get(link()), gateway.post(link(), data={"action": "delete"})):
+        assert "on its way" not in page.text
+        assert "For your data or its deletion, please write to" in page.text
+        assert "us@example.org" in page.text
+
+
 def test_without_a_public_address_nothing_that_needs_a_mail_is_offered(
     open_gateway: Open, store: SqliteStore
 ) -> None:

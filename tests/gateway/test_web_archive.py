@@ -251,7 +251,9 @@ def test_each_variant_of_an_article_has_its_own_page(store: SqliteStore, site: C
 def test_a_test_or_rehearsal_can_be_seen_for_thirty_days(
     store: SqliteStore, site: Client, clock: FakeClock, kind: str
 ) -> None:
-    link = f"/view/{token_of(letter(store, 'Trial', slug=None, public=False, **{kind: True}))}"
+    is_test = kind == "is_test"
+    id = letter(store, "Trial", slug=None, public=False, is_test=is_test, is_rehearsal=not is_test)
+    link = f"/view/{token_of(id)}"
     assert site.get(link).status_code == 200
     clock.wall = NOON + 30 * 86_400 - 60
     assert site.get(link).status_code == 200

@@ -22,6 +22,9 @@ NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email", also=":segment_lists")}) THEN {
 _ERASED = """EXISTS (SELECT 1 FROM erased_feedback f WHERE f.hash = mailout_keyed_hash(
         (SELECT value FROM store_secrets WHERE name = 'forgotten'), {email}){what})"""
 
+_FORGOTTEN = """EXISTS (SELECT 1 FROM forgotten f WHERE f.hash = mailout_keyed_hash(
+        (SELECT value FROM store_secrets WHERE name = 'forgotten'), o.email))"""
+
 
 def complained(email: str) -> str:
     """A condition: whoever has this address complained once, a subscriber or not."""
@@ -37,11 +40,13 @@ NEVER_AGAIN = f"""(CASE WHEN o.category = 'confirmation' THEN {complained("o.ema
      FROM subscribers s WHERE s.email_norm = o.email),
     EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = o.email AND (e.event_type = 'spamreport'
         OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent')))
-    OR {_ERASED.format(email="o.email", what="")}) END
+    OR {_ERASED.format(email="o.email", what="")}
+    OR (o.category IS NOT 'transactional' AND {_FORGOTTEN})) END
     OR (o.list_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM subscriptions l
         WHERE l.email = o.email AND l.list_key = o.list_key AND l.unsubscribed_at IS NULL)))"""  # noqa: S608 (constants)
 """Of a message without a mailout: its recipient need not be a subscriber, but must not have unsubscribed.
-Of who is none, what came back is known from the events alone. The confirmation of a sign-up asks for no more
+Of who is none, what came back is known from the events alone; who asked to be forgotten has asked for more
+than to be unsubscribed. The confirmation of a sign-up asks for no more
 than that nobody complained."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
     o.variables, o.request_id, o.category, o.reply_to, o.headers, o.list_key,

@@ -16,6 +16,9 @@ from mailout.base.errors import UsageError
 from mailout.letters.audience.tables import key
 
 ATTRIBUTE, DROP = "attribute", "drop"
+LISTS, BOUNCE_TYPE = "lists", "bounce_type"
+TELLING = (ATTRIBUTE, LISTS, BOUNCE_TYPE)
+"""Whose cells may tell who wants no mail: also of a column of ours, e.g. a list called "Unsubscribed"."""
 NAMES = ("name", "first_name", "last_name")
 """Kept as attributes under these names, whatever the file calls them."""
 
@@ -131,12 +134,18 @@ def _mostly(holds: Callable[[str], bool], cells: Collection[str]) -> bool:
 # ── Wishes ──
 
 
-def may_hold_wishes(header: str, cells: Collection[str]) -> bool:
+def may_hold_wishes(column: FileColumn, cells: Collection[str]) -> bool:
     """Whether a person must be asked what this column means. Too often is better than once too little."""
-    filled = {value_key(cell) for cell in cells} - {""}
+    header, filled = column.header, {value_key(cell) for cell in cells} - {""}
+    if column.field == LISTS:
+        return _refuses(filled)
+    if column.field == BOUNCE_TYPE:
+        return bool(filled)
     if not filled or all(_LINK.match(cell) for cell in filled):
         return False
-    if _is_about_something_else(header):
+    if _is_about(header, "channels"):
+        return False
+    if _is_about(header, "matters") and not _speaks_of_leaving(header, filled):
         return False
     if _smells(header, "asks"):
         return True
@@ -148,10 +157,19 @@ def may_hold_wishes(header: str, cells: Collection[str]) -> bool:
 
 
 def _refuses(cells: Collection[str]) -> bool:
-    """A status as a whole cell, or words of refusal in one. All at once: there may be a million."""
-    folded = unicodedata.normalize("NFKD", "\n".join(cells)).casefold()
-    text = re.sub(r"[^\w\n]|_", "", folded)
+    """A status as a whole cell, or words of refusal in one."""
+    text = _folded(cells)
     return not _STATUSES.isdisjoint(text.split("\n")) or any(phrase in text for phrase in _PHRASES)
+
+
+def _speaks_of_leaving(header: str, cells: Collection[str]) -> bool:
+    text = _folded([header, *cells])
+    return any(phrase in text for phrase in _PHRASES)
+
+
+def _folded(cells: Collection[str]) -> str:
+    """All at once: there may be a million."""
+    return re.sub(r"[^\w\n]|_", "", unicodedata.normalize("NFKD", "\n".join(cells)).casefold())
 
 
 def name_may_tell(name: str) -> bool:
@@ -164,11 +182,12 @@ def _smells(name: str, table: str) -> bool:
     return any(part in key(name) for part in parts) or bool(set(_split(name)) & set(words))
 
 
-def _is_about_something_else(header: str) -> bool:
+def _is_about(header: str, others: str) -> bool:
+    """Another channel, or another matter, than mail."""
     words, whole = _split(header), key(header)
     about = any(
         word.startswith(part) if len(part) > 4 else word in (part, f"{part}s")
-        for part in _keys("never", "parts")
+        for part in _keys("never", others)
         for word in (*words, whole)
     )
     return about and not any(part in whole for part in _keys("never", "email"))

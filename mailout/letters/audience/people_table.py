@@ -14,8 +14,11 @@ import polars as pl
 from mailout.base.addresses import TRIM
 from mailout.letters.audience.columns import (
     ATTRIBUTE,
+    BOUNCE_TYPE,
     DROP,
+    LISTS,
     NAMES,
+    TELLING,
     FileColumn,
     looks_like_a_row,
     may_hold_wishes,
@@ -70,9 +73,9 @@ class PeopleTable:
     def wishes(self) -> Iterator[FileColumn]:
         known = (self.export.headers - self.export.hints.keys()) | self.export.own if self.export else ()
         for column in self.columns:
-            cells = self.raw[str(column.position)]
-            asks = column.field == ATTRIBUTE and column.header not in known
-            if asks and may_hold_wishes(column.header, cells.unique().to_list()):
+            if column.field not in TELLING or column.header in known:
+                continue
+            if may_hold_wishes(column, self.raw[str(column.position)].unique().to_list()):
                 yield column
 
     def verdicts(
@@ -81,7 +84,7 @@ class PeopleTable:
         """Of each column that speaks of wishes: a person's, else the export's, else none: nobody's."""
         for column in self.columns:
             known = self.export.says.get(column.header) if self.export else None
-            if column.field == ATTRIBUTE or known is not None:
+            if column.field in TELLING or known is not None:
                 if (said := answers.columns.get(column.header)) is not None:
                     yield column, said
                 elif known is not None or column.header in questions:
@@ -128,7 +131,9 @@ class PeopleTable:
         said = {*decided, *(self.export.says if self.export else ())}
         names: dict[int, str] = {}
         for column in self.columns:
-            if column.position == first or column.field == DROP or column.header in said:
+            if column.position == first or column.field == DROP:
+                continue
+            if column.header in said and column.field not in (LISTS, BOUNCE_TYPE):  # they are both
                 continue
             name = column.field if column.field in NAMES else column.header
             while ATTRIBUTE_PREFIX + name in names.values():  # `Full name` and `name`

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -113,8 +114,10 @@ def nesting(tree: Tree) -> int:
 
 
 def fold(text: str) -> str:
-    """Without case, as Postgres has it: a letter for a letter, and one sigma."""
-    return text.lower() if text.isascii() else text.replace("İ", "i").lower().replace("ς", "σ")
+    """Without case, as Postgres has it: a letter for a letter, composed (NFC), and one sigma."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", text).replace("İ", "i").lower().replace("ς", "σ")
 
 
 def number_of(text: str) -> float | None:

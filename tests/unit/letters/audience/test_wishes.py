@@ -89,6 +89,36 @@ def test_a_column_that_does_not_concern_mail_never_stops_an_import(
 
 
 @pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("Unsubscribe source", ("Link in mail", "Complaint")),
+        ("opt_out_updated_at", ("2024-01-02", "")),
+        ("Visitor status", ("active", "unsubscribed")),
+        ("Partner opt-out", ("yes", "no")),
+        ("List", ("Unsubscribed", "News")),
+        ("Lists", ("news", "do not mail")),
+        ("bounce_type", ("Permanent", "")),
+    ],
+)
+def test_what_speaks_of_leaving_is_asked_about_whatever_else_it_speaks_of(
+    tmp_path: Path, header: str, cells: tuple[str, str]
+) -> None:
+    found = read(tmp_path, f"Email,{header}\na@example.org,{cells[0]}\nb@example.org,{cells[1]}\n")
+    assert [one.column for one in found.plan.open] == [header]
+
+
+def test_a_list_that_is_also_a_wish_is_kept_as_a_list(tmp_path: Path) -> None:
+    answers = Answers({"List": {"news": Meaning.ACTIVE, "unsubscribed": Meaning.UNSUBSCRIBED}})
+    text = "Email,List\na@example.org,news\nb@example.org,Unsubscribed\n"
+    found = read(tmp_path, text, answers=answers)
+    rows = {row.email: (row.status, row.lists) for batch in found.batches() for row in batch}
+    assert rows == {
+        "a@example.org": ("active", ("news",)),
+        "b@example.org": ("unsubscribed", ("Unsubscribed",)),
+    }
+
+
+@pytest.mark.parametrize(
     "file",
     ["unsub.csv", "cleaned_2024.csv", "Отписавшиеся.csv", "bajas.csv", "opt-outs.csv", "former members.csv"],
 )
