@@ -52,9 +52,9 @@ def apply_events(engine: Engine) -> Applied:
 def reconcile(engine: Engine) -> Reconciled:
     """Reap, look for doubts, ask for the quota, check and keep counts, erase sign-ups that nobody confirmed,
     tell rates to pages. Repeatable."""
-    found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
+    erase_unconfirmed(engine.store)  # first: it is a promise, and what follows may fail
     engine.store.keep_counts(days_ago(engine.store.now(), engine.limits.timezone, 0))
-    erase_unconfirmed(engine.store)
+    found = put_right(engine.store, engine.sending.reap, engine.sending.provider.ask)
     logger = get_run_logger()
     for drift in found.drift:
         logger.error("%s", drift)

@@ -154,3 +154,9 @@ LEFT_OUT: Mapping[str, str] = {
     "duplicate": "the address is there already, in another spelling",
 }
 """Why a subscriber whom somebody wrote into the store gets no mail: `email_problem`."""
+
+
+def without_address(text: str, address: str, instead: str) -> str:
+    """Another word wherever an address stands by itself: a longer one that begins or ends so is another's."""
+    alone = rf"(?<![\w.+-]){re.escape(address)}(?![\w-]|\.\w)"
+    return re.sub(alone, instead, text) if address in text else text

@@ -197,6 +197,7 @@ create table if not exists email_outbox (
     is_rehearsal    boolean not null default false,
     list_key        text  -- without a mailout: only to who is on this list
 ) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+create index if not exists email_outbox_content on email_outbox (content_id) where content_id is not null;
 -- Mails without a mailout share one lane, so that one index serves both.
 create index if not exists email_outbox_due
     on email_outbox (coalesce(campaign_id, '00000000-0000-0000-0000-000000000000'::uuid), seq)
@@ -265,7 +266,7 @@ create table if not exists delivery_events (
     id                  text collate "C" primary key,  -- the SNS id, else a hash of SES id, type, recipient and time
     message_id          uuid,
     campaign_id         uuid,
-    email               text,
+    email               text collate "C",  -- as everywhere: else no index serves what compares the two
     event_type          text not null,
     provider_message_id text,
     detail              jsonb not null default '{}',

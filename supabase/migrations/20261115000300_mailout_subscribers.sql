@@ -219,6 +219,7 @@ create trigger subscribers_sign_up before insert or update on subscribers
 
 create index if not exists subscribers_active on subscribers (email_norm) where status = 'active';
 create index if not exists subscribers_snoozed on subscribers (email_norm) where snoozed_until is not null;
+create index if not exists subscribers_gone on subscribers (email_norm) where status <> 'active';
 create index if not exists subscribers_problem on subscribers (email_problem) where email_problem is not null;
 create index if not exists subscribers_waiting on subscribers ((id::text) collate "C") where email_problem = 'not_ascii';
 

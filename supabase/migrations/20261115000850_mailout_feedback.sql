@@ -384,6 +384,14 @@ begin
 end $$;
 comment on function mailout_resubscribe is 'A person takes their own unsubscribe back; false: it is not theirs to undo.';
 
+create or replace function mailout_without(written text, address text, instead text) returns text
+language sql immutable set search_path = '' as $$
+    select pg_catalog.regexp_replace(written,
+        '(?<![[:alnum:]_.+-])' || pg_catalog.regexp_replace(address, '([^[:alnum:]])', '\\\1', 'g')
+            || '(?![[:alnum:]_-]|\.[[:alnum:]_])', instead, 'g')
+$$;
+comment on function mailout_without is 'Another word wherever an address stands by itself: a longer one that ends or begins with it is another''s.';
+
 create or replace function mailout_forget(address text, instead text) returns jsonb
 language plpgsql set search_path = public set statement_timeout = '60s' as $$
 declare
@@ -399,7 +407,8 @@ begin
     insert into counters (name, labels, value) values ('forgotten', '', 1)  -- for mailout_archive_state
     on conflict (name, labels) do update set value = counters.value + 1;
     perform mailout_keep_feedback(address, array['spamreport']);  -- nobody asks them again
-    delete from subscribers s where s.email_norm = address;
+    delete from subscribers s
+    where s.email_norm = address or (s.email_problem = 'duplicate' and mailout_email_norm(s.email) = address);
     get diagnostics people = row_count;
     delete from subscriptions l where l.email = address;
     delete from consents c where c.email = address;
@@ -412,8 +421,8 @@ begin
     where o.email = address and o.state in ('PENDING', 'RETRY_SCHEDULED');
     update email_outbox o
     set email = instead, from_name = null, variables = null, recipient_id = null,
-        error_message = replace(o.error_message, address, instead),
-        history = replace(o.history::text, quoted, instead)::jsonb, reply_to = null, headers = null, dedupe_key = null,
+        error_message = mailout_without(o.error_message, address, instead),
+        history = mailout_without(o.history::text, quoted, instead)::jsonb, reply_to = null, headers = null, dedupe_key = null,
         content_id = case when o.campaign_id is not null then o.content_id end
     where o.email = address;
     -- What was written to this person alone goes, too.
@@ -425,12 +434,13 @@ begin
     get diagnostics events = row_count;
     update error_records e
     set email = case when e.email = address then instead else e.email end,
-        message = replace(e.message, address, instead)
-    where e.email = address or strpos(e.message, address) > 0;
+        message = mailout_without(e.message, address, instead)
+    where e.email = address or mailout_without(e.message, address, instead) <> e.message;
     get diagnostics errors = row_count;
-    update dead_letters d set payload = replace(d.payload::text, quoted, instead)::jsonb
-    where strpos(d.payload::text, quoted) > 0;
-    update dashboard_acts a set who = replace(a.who, address, instead) where strpos(a.who, address) > 0;
+    update dead_letters d set payload = mailout_without(d.payload::text, quoted, instead)::jsonb,
+        error = mailout_without(d.error, address, instead)
+    where strpos(d.payload::text, quoted) > 0 or strpos(d.error, address) > 0;
+    update dashboard_acts a set who = mailout_without(a.who, address, instead) where strpos(a.who, address) > 0;
     return jsonb_build_object(
         'subscribers', people, 'messages', coalesce(array_length(known, 1), 0), 'events', events, 'errors', errors,
         'mailouts', coalesce((select jsonb_agg(distinct k.campaign_id) from unnest(known) k

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 import pytest
 
+from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import NotFound, StoreError
 from mailout.insight.history import history_rows
@@ -226,6 +227,20 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     assert states(store, waiting) == {HASH: State.SUPPRESSED, BOB: State.PENDING}
     assert_ledger(store, id)
     assert_ledger(store, waiting)
+
+
+def test_forgetting_somebody_changes_nothing_of_who_has_a_longer_address(
+    store: Store, factory: StoreFactory
+) -> None:
+    other = f"jo{ANN}"
+    store.record_errors([ErrorRecord("x", f"neither {other} nor {ANN}.", stage="delivery")])
+    dead_event(store, json.dumps({"emails": [other, ANN, f"{ANN}.au"]}))
+    factory.raw(f"UPDATE dead_letters SET error = 'refused: {other}, {ANN}' RETURNING id")
+    store.forget(ANN, HASH)
+    assert f"neither {other} nor {HASH}." in [one.message for one in error_log.errors(store)]
+    (dead,) = factory.raw("SELECT payload, error FROM dead_letters")
+    assert dead["error"] == f"refused: {other}, {HASH}"
+    assert f'"{other}", "{HASH}", "{ANN}.au"' in str(dead["payload"]).replace("\\", "").replace("'", '"')
 
 
 def test_a_late_event_does_not_bring_the_address_back(store: Store, factory: StoreFactory) -> None:

@@ -11,6 +11,7 @@ from mailout.insight.page_status import report_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import REHEARSED
+from mailout.outbox.delivery.single_mails import Category
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import queue_rows
@@ -18,6 +19,7 @@ from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, LETTER, Sender, buckets, enqueue, freeze, mailout, result
 from tests.contract.stores import StoreFactory
+from tests.contract.test_single_mails import mail
 
 ANN, BOB = "ann@example.org", "bob@example.org"
 REHEARSAL = rehearsal_id("page", LETTER.hash)
@@ -62,6 +64,17 @@ def test_it_holds_back_nothing_with_the_same_content(store: Store) -> None:
     sender.step(results=[result(sender.begin_one())], close=True)
     store.complete(id)
     assert queue_rows.same_content(store, mailout(store, ANN), 0.0) is None
+
+
+def test_the_link_of_a_single_marketing_mail_is_as_fresh_as_a_letter_s(store: Store) -> None:
+    """A scanner that follows it must not end anybody's mail."""
+    store.accept_single_mails(
+        [mail("receipt", email=ANN), mail("offer", email=BOB, category=Category.MARKETING)]
+    )
+    sender = Sender(store, None)
+    sender.step(results=[result(one) for one in sender.begin(2)])
+    assert feedback_rows.mailed_since(store, BOB, NOON - 86_400)
+    assert not feedback_rows.mailed_since(store, ANN, NOON - 86_400), "it has no such link"
 
 
 @pytest.mark.parametrize("rehearsal", [True, False])

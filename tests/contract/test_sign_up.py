@@ -101,6 +101,18 @@ def test_what_decides_who_gets_mail_is_not_the_forms_to_say(
     assert made["recent"]
 
 
+def test_who_is_forgotten_leaves_no_second_row_that_could_come_to_life(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any]
+) -> None:
+    admin.execute("insert into subscribers (email) values ('ann@example.org')")
+    admin.execute("insert into subscribers (email) values (' Ann@Example.org')")
+    admin.execute("insert into subscribers (email) values ('joann@example.org')")
+    assert len(_rows(admin, "ann@example.org")) + len(_rows(admin, " Ann@Example.org")) == 2
+    admin.execute("select mailout_forget('ann@example.org', 'forgotten:1')")
+    left = admin.execute("select email from subscribers").fetchall()
+    assert [row["email"] for row in left] == ["joann@example.org"]
+
+
 WRITTEN: dict[str, Any] = {
     "uuid": "00000000-0000-4000-8000-000000000001",
     "text": "unsubscribed",

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from mailout.base.addresses import without_address
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 from mailout.base.ids import keyed_hash, uuid_of
@@ -70,6 +71,7 @@ class Database:
         self._file = _identity(self.path)
         connection.create_function("mailout_uuid", -1, uuid_of, deterministic=True)
         connection.create_function("mailout_keyed_hash", 2, keyed_hash, deterministic=True)
+        connection.create_function("mailout_without", 3, without_address, deterministic=True)
         connection.create_function("mailout_searched", 3, _searched, deterministic=True)
         connection.create_function("mailout_fold", 1, segment_tree.fold, deterministic=True)
         connection.create_function("mailout_number", 1, segment_tree.number_of, deterministic=True)

@@ -10,6 +10,7 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.feedback import EventBatch, count
 from mailout.adapters.sqlite.transitions import Transitions
+from mailout.base.addresses import without_address
 from mailout.base.errors import StoreError
 from mailout.base.ids import keyed_hash, uuid_of
 from mailout.outbox.delivery.states import WAITING, State
@@ -228,7 +229,7 @@ def _take_back(tx: sqlite3.Connection, email: str, list_key: str | None) -> None
 
 def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str, instead: str) -> None:
     def without(text: str | None) -> str | None:
-        return None if text is None else text.replace(email, instead)
+        return None if text is None else without_address(text, email, instead)
 
     tx.executemany(
         "UPDATE email_outbox SET email = ?, from_name = NULL, variables = NULL, recipient_id = NULL,"
@@ -251,17 +252,20 @@ def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
     names: dict[str, Any] = {"email": email, "instead": instead}
     errors = tx.execute(
         "UPDATE error_records SET email = CASE WHEN email = :email THEN :instead ELSE email END,"
-        " message = replace(message, :email, :instead) WHERE email = :email OR instr(message, :email)",
+        " message = mailout_without(message, :email, :instead)"
+        " WHERE email = :email OR mailout_without(message, :email, :instead) <> message",
         names,
     ).rowcount
     # Within JSON an address may be escaped: compare it as JSON would write it.
-    quoted = {"email": json.dumps(email)[1:-1], "instead": instead}
     tx.execute(
-        "UPDATE dead_letters SET payload = replace(payload, :email, :instead) WHERE instr(payload, :email)",
-        quoted,
+        "UPDATE dead_letters SET payload = mailout_without(payload, :quoted, :instead),"
+        " error = mailout_without(error, :email, :instead)"
+        " WHERE instr(payload, :quoted) OR instr(error, :email)",
+        names | {"quoted": json.dumps(email)[1:-1]},
     )
     tx.execute(
-        "UPDATE dashboard_acts SET who = replace(who, :email, :instead) WHERE instr(who, :email)", names
+        "UPDATE dashboard_acts SET who = mailout_without(who, :email, :instead) WHERE instr(who, :email)",
+        names,
     )
     return errors
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from mailout.base.addresses import without_address
 from mailout.base.errors import HomeUnwritable
 
 
@@ -26,10 +26,9 @@ def parts_directory(reports: Path, mailout_id: str) -> Path:
 
 
 def replace_address(path: Path, address: str, instead: str) -> None:
-    """Wherever it stands by itself, line by line; a longer one that ends or begins with it is another's."""
-    alone = re.compile(rf"(?<![\w.+-]){re.escape(address)}(?![\w-]|\.\w)")
+    """Wherever it stands by itself, line by line."""
     with replacing(path) as file, path.open(encoding="utf-8", newline="") as old:
-        file.writelines(alone.sub(instead, line) for line in old)
+        file.writelines(without_address(line, address, instead) for line in old)
 
 
 @contextmanager

@@ -269,6 +269,7 @@ class MailoutIntake:
     def _enqueue(self, id: str, reading: Reading, *, is_test: bool) -> Mailout:
         source_mailout, content = reading.source, reading.content
         delay = self._settings.send_delay  # time to take it back
+        self.store.put_content(content)  # first: a mailout without it would fail for everybody
         mailout = self.store.enqueue(
             NewMailout(
                 id=id,
@@ -285,14 +286,14 @@ class MailoutIntake:
                 is_rehearsal=self.rehearses,
                 scheduled_at=self.store.now() + delay if delay and not is_test else None,
                 retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
+                content_hash=content.hash,
             )
         )
-        self.store.put_content(content)
         self.store.record_errors(
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
         )
         self._show_findings(reading)
-        return self.store.set_content(mailout.id, content.hash, as_written(content.subject))
+        return mailout
 
     def _public(self, reading: Reading, *, is_test: bool) -> bool | None:
         """Whether it goes into the archive on the web; None: its list decides."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from typing import TypedDict
 
 from mailout.base.ids import message_id as id_of_message
-from mailout.base.ids import welcome_id
 from mailout.base.select import Reads, View, among, every, first
-from mailout.letters.audience import list_rows
-from mailout.outbox.delivery.outbox_rows import MESSAGES
+from mailout.outbox.delivery.outbox_rows import MESSAGES, SINGLE_MAILS
+from mailout.outbox.delivery.single_mails import Category
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, WaitingEvent
 
@@ -35,6 +33,8 @@ DELIVERY_EVENTS = View("read_delivery_events", DeliveryEvent, ("id",))
 DOUBTS = View("read_doubts", Doubts, ("unknown",))
 USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
 MAILOUT_IDS = View("read_mailouts", MailoutId, ("id",))
+SINGLE_MAILS_LOOKED_AT = 20
+"""The latest ones to an address: more of them within a day than that, and one was sent for sure."""
 
 
 def waiting_events(store: Reads, limit: int) -> Sequence[WaitingEvent]:
@@ -60,14 +60,15 @@ def delivery_events(
 
 
 def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
-    """Whether a letter has been written to this address since then, a welcome or a rehearsal included."""
+    """Whether mail with our link has been written to this address since then: a letter, a welcome or single
+    mail, a rehearsal included."""
     recent = every(store, MAILOUT_IDS, {"active_at >=": moment})
     ids = [id_of_message(mailout["id"], email_norm) for mailout in recent]
-    for one, rehearsal in product(list_rows.lists(store), (False, True)):
-        ids.append(welcome_id(one.key, email_norm, rehearsal=rehearsal))
+    with_link = {"email": email_norm, "category": Category.MARKETING}
+    singles = store.select(SINGLE_MAILS, with_link, order=["-seq"], limit=SINGLE_MAILS_LOOKED_AT)
     return any(
         row["state"] in (State.SENT, State.UNKNOWN) and (row["sent_at"] or row["attempt_at"] or 0.0) >= moment
-        for row in among(store, MESSAGES, "id", ids)
+        for row in (*among(store, MESSAGES, "id", ids), *singles)
     )
 
 

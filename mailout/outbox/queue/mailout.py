@@ -81,6 +81,7 @@ class NewMailout:
     actor: str | None = None
     retry_plan: RetryPlan | None = None  # None: as the process that sends it is set up
     segment: str | None = None  # the name of a filter over the subscribers of its list
+    content_hash: str | None = None  # a letter's; each message of an article has its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,6 @@ class Mailout(NewMailout):
     deferred_until: float | None = None
     defer_reason: DeferReason | None = None
     defer_note: str | None = None  # a sentence for people
-    content_hash: str | None = None
     locked_by: str | None = None
     locked_at: float | None = None
     ledger: Ledger = field(default_factory=Ledger)

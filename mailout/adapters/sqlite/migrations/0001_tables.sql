@@ -218,6 +218,7 @@ CREATE INDEX email_outbox_doubt ON email_outbox (session_id) WHERE state IN ('SE
 CREATE INDEX email_outbox_failed ON email_outbox (campaign_id, seq)
     WHERE state IN ('FAILED', 'VALIDATION_FAILED', 'UNKNOWN');
 CREATE INDEX email_outbox_campaign ON email_outbox (campaign_id, seq);
+CREATE INDEX email_outbox_content ON email_outbox (content_id) WHERE content_id IS NOT NULL;
 CREATE INDEX email_outbox_ses ON email_outbox (ses_message_id) WHERE ses_message_id IS NOT NULL;
 
 CREATE TRIGGER email_outbox_begins_pending BEFORE INSERT ON email_outbox

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -13,6 +14,7 @@ from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.base.errors import Abort, AbortCode
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.port import SourceMailout
+from mailout.outbox.queue import queue_rows
 from tests.unit.outbox.queue.driving import Drive, drive
 
 
@@ -84,3 +86,36 @@ def test_a_missing_subject_is_named_before_a_missing_footer(tmp_path: Path, lett
     with pytest.raises(Abort) as refused:
         made.engine.intake.validate(str(letter))
     assert refused.value.code is AbortCode.SUBJECT_REQUIRED
+
+
+def test_killed_at_any_point_a_letter_is_never_in_the_queue_without_its_content(
+    made: Drive, letter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever took it up then would fail it for everybody, and for good."""
+
+    class Killed(BaseException):
+        pass
+
+    acts = ("put_content", "enqueue", "record_errors", "set_content", "discard_unbegun")
+    done = []
+    for n in range(len(acts) + 1):
+        count = iter(range(100))
+        for act in acts:
+            real = getattr(type(made.store), act)
+
+            def may_die(
+                *args: object, real: Any = real, n: int = n, count: Any = count, **more: object
+            ) -> Any:
+                if next(count) >= n:
+                    raise Killed
+                return real(made.store, *args, **more)
+
+            monkeypatch.setattr(made.store, act, may_die)
+        try:
+            done.append(made.engine.intake.enqueue(str(letter)).id)
+        except Killed:
+            done.append("")
+        for one in queue_rows.mailouts(made.store):
+            assert one.content_hash is not None
+    assert done[0] == ""
+    assert done[-1]
