@@ -55,7 +55,7 @@ def limits(
     per_day: Annotated[int | None, typer.Option(min=0, help="Mails a day.")] = None,
     json: Json = False,
 ) -> None:
-    """Set a company's own limits. One that is left out is the one for every company."""
+    """Set a company's own limits. One that you leave out falls back to LIMIT_PER_*."""
     with open_store() as store:
         _show(store.set_company_limits(company_name(name), per_hour, per_day), json)
 

@@ -75,11 +75,11 @@ def pull(json: Json = False) -> None:
 @suppressed.command("push", epilog="Example: mailout events suppression push ana@example.org")
 def push(
     emails: Annotated[
-        list[str] | None, typer.Argument(help="These; without any, all who complained or are dead.")
+        list[str] | None, typer.Argument(help="Addresses; default: all that complained or bounced for good.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Tell SES whom it should not serve any more. It allows about one address a second."""
+    """Add addresses to SES's suppression list. SES allows about one a second."""
     engine = open_engine()
     there = wiring.suppression_list(engine.settings)
     put = 0

@@ -41,7 +41,7 @@ Db = Annotated[
 def notify(
     context: typer.Context,
     db: Db = None,
-    once: Annotated[bool, typer.Option("--once", help="What is due now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Send what is due now, then stop.")] = False,
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Rehearse on the producer's own rows, not on a copy.")
     ] = False,

@@ -219,4 +219,4 @@ def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
 
 def _goes_on(json: bool) -> None:
     if not json:
-        say("\nWhere the queue runs it goes on within a minute; or now: mailout send, with its page or file.")
+        say("\nIf `mailout up` is running, it continues within a minute. To continue now: mailout send REF")

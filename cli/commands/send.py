@@ -59,9 +59,9 @@ def send(
     """Send one mailout to everyone who should have it, once.
 
     Its run shows on the pages of PREFECT_API_URL's server, or of a running `mailout up`. Without either,
-    Prefect is started for it; for --test it is not. Stop it with Ctrl-C whenever you like: what is in hand is
-    finished, and the same command goes on with the rest. Exit codes: 0 sent, 1 failed, 2 wrong usage or
-    settings, 75 it has to wait (it says for what).
+    Prefect is started for it, except for --test. You can stop it with Ctrl-C at any time: messages that are
+    being sent are finished, and the same command continues with the rest. Exit codes: 0 sent, 1 failed,
+    2 wrong usage or settings, 75 it has to wait (it says for what).
     """
     engine = open_engine(verbose=verbose)
     if again and not engine.rehearses:

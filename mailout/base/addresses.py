@@ -26,7 +26,7 @@ class Dropped(StrEnum):
 
     EMPTY = "empty"  # nothing there
     NO_AT = "no_at"  # no @-sign
-    DISPLAY_NAME = "display_name"  # "Ana <ana@example.org>": only the address is wanted
+    DISPLAY_NAME = "display_name"  # a name beside the address that cannot be told apart from it
     BAD_LOCAL = "bad_local"  # wrong before the @-sign
     NON_ASCII_LOCAL = "non_ascii_local"  # valid elsewhere, refused by SES
     BAD_DOMAIN = "bad_domain"  # invalid domain, or one that mail cannot reach

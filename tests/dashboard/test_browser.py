@@ -151,7 +151,7 @@ def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("It goes out within a minute")
     assert len(queue_rows.asked(dashboard.store, waiting=0)) == 1
-    expect(page.get_by_text("It was asked for: it is read now")).to_be_visible()
+    expect(page.get_by_text("Requested: the page is being read")).to_be_visible()
     page.goto(f"/letters/{dashboard.ids['test']}")
     page.get_by_role("button", name="Send me a test").click()
     expect(page.get_by_role("status")).to_contain_text("is on its way")

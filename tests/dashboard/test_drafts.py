@@ -116,7 +116,7 @@ def test_a_letter_is_sent_from_its_draft_and_the_page_follows_it(desk: Site) -> 
     assert queue_rows.asked(desk.store, waiting=0) == []
     sent = desk.act("/draft/send", ref=PAGE, number=str(size))
     assert str(sent.url).endswith(f"/draft?ref={PAGE}")
-    assert "it is read now and starts within a minute" in sent.text
+    assert "the page is being read, and sending starts within a minute" in sent.text
     assert queue_rows.asked(desk.store, waiting=0) == [Request(PAGE, RequestKind.REAL)]
     assert "A letter that was tested" in desk.client.get("/").text  # named, not by its id
     live = f"/draft/live?ref={PAGE}&since={desk.store.now() - 5}"

@@ -279,7 +279,7 @@ def test_all_that_is_known_is_shown_to_the_mailbox_and_not_to_the_letter(
 ) -> None:
     gateway.post(link(), data={"shown": ["events"], "list": ["events"]})
     asked = [gateway.post(link(), data={"action": "data"}) for _ in range(3)]
-    assert all("Look into your mailbox" in answer.text for answer in asked)
+    assert all("Check your inbox" in answer.text for answer in asked)
     assert not any("Secretname" in answer.text for answer in asked)
     assert len(store.db.read("SELECT 1 FROM email_outbox")) == 1  # three clicks, one mail
     path = sent_link(store)
@@ -313,7 +313,7 @@ def test_a_reader_is_deleted_by_the_button_behind_the_mailed_link_and_twice_is_o
     assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
     for _ in range(2):
         answer = gateway.post(path)
-        assert (answer.status_code, "You are deleted" in answer.text) == (200, True)
+        assert (answer.status_code, "Your data has been deleted" in answer.text) == (200, True)
     assert not subscriber_rows.subscribers(store, search=ANN)
     assert ANN not in str([tuple(row) for row in store.db.read("SELECT * FROM email_outbox")])
     assert subscriber_rows.subscriber(store, BOB)["status"] == "active"
@@ -365,7 +365,7 @@ def test_asking_again_and_again_mails_once_in_an_hour(
 
 def test_who_unsubscribed_can_still_ask_for_their_data(gateway: Client, store: SqliteStore) -> None:
     store.unsubscribe(ANN, None)
-    assert "All you know about me" in gateway.get(link()).text
+    assert "Show my data" in gateway.get(link()).text
     gateway.post(link(), data={"action": "data"})
     assert gateway.get(sent_link(store)).status_code == 200
 
@@ -412,7 +412,7 @@ def test_without_a_public_address_nothing_that_needs_a_mail_is_offered(
     open_gateway: Open, store: SqliteStore
 ) -> None:
     gateway = open_gateway()
-    assert "All you know about me" not in gateway.get(link()).text
+    assert "Show my data" not in gateway.get(link()).text
     gateway.post(link(), data={"action": "delete"})
     assert not store.db.read("SELECT 1 FROM email_outbox")
     assert gateway.get(mailed_link("delete")).status_code == 404

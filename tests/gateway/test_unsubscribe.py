@@ -18,6 +18,7 @@ from mailout.base.errors import NotFound
 from mailout.base.signed_links import Tokens
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.delivery.single_mails import Category
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from tests.clocks import FakeClock
@@ -197,7 +198,8 @@ def test_by_default_the_link_of_a_fresh_mail_asks(
 
 
 def test_so_does_the_link_of_a_welcome_letter(gateway: Client, store: SqliteStore) -> None:
-    store.accept_single_mails([mail("welcome", id=ids.welcome_id("general", ANN), email=ANN)])
+    welcome = {"id": ids.welcome_id("general", ANN), "category": Category.MARKETING}
+    store.accept_single_mails([mail("welcome", email=ANN, **welcome)])
     sender = Sender(store, None)
     sender.step(results=[result(sender.begin_one())], close=True)
     assert gateway.get(link()).status_code == 200
@@ -223,7 +225,7 @@ def test_a_mistake_can_be_taken_back(gateway: Client, store: SqliteStore, list_k
     page = gateway.get(link(list_key=list_key))
     assert 'name="action" value="keep"' in page.text
     kept = gateway.post(link(list_key=list_key), data={"action": "keep"})
-    assert (kept.status_code, "You stay with us" in kept.text) == (200, True)
+    assert (kept.status_code, "You are still subscribed" in kept.text) == (200, True)
     assert (status(store), lists(store)) == ("active", {"weekly", "daily"})
 
 

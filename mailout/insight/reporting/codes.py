@@ -131,8 +131,8 @@ NOTES: Mapping[str, Help] = {
         "Check that the video is public; or put in a picture of it that links to it.",
     ),
     "set_to_done_by_hand": Help(
-        "a page was set to `Send` by hand and has never been sent",
-        "`Send` means done; to send it, set `Ready`.",
+        "a page was set to `Sent` (or `Send`) by hand and has never been sent",
+        "That status means done; to send the page, set `Ready`.",
     ),
     "no_web_page": Help(
         "a variable without a fallback: the letter has no page on the web and no link to it",
