@@ -330,12 +330,13 @@ begin
         returning s.email_norm
     ), added as (
         insert into subscribers (email, email_norm, status, bounce_type, bounce_subtype, status_updated_at,
-                                 from_name, ocd_ids, attributes, created_at)
-        select g.email, g.email_norm, g.status, g.bounce_type, g.bounce_subtype, at,
-               g.from_name, g.ocd_ids, g.attributes, at
-        from given g where not exists (select 1 from known s where s.email_norm = g.email_norm)
+                                 from_name, ocd_ids, attributes, created_at, complained_at)
+        select g.email, g.email_norm, case when complained and g.status = 'active' then 'unsubscribed' else g.status end,
+               g.bounce_type, g.bounce_subtype, at, g.from_name, g.ocd_ids, g.attributes, at, case when complained then at end
+        from given g cross join lateral (select mailout_complained(g.email_norm) as complained) of_single_mails
+        where not exists (select 1 from known s where s.email_norm = g.email_norm)
         order by g.email_norm
-        returning email_norm
+        returning email_norm, status
     ), joined as (  -- who has left a list stays off it: only they themselves may come back
         insert into subscriptions (email, list_key)
         select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
@@ -357,7 +358,8 @@ begin
         'kept_status', (
             select count(*) from given g cross join lateral jsonb_array_elements_text(g.statuses) as said (status)
             left join merged m on m.email_norm = g.email_norm
-            where said.status <> coalesce(m.status, g.status)),
+            left join added a on a.email_norm = g.email_norm
+            where said.status <> coalesce(m.status, a.status, g.status)),
         'forgotten', given_to_us - jsonb_array_length(people)
     ) into counts;
     delete from desk_unsubscribes d using jsonb_to_recordset(people) as g (email_norm text, status text)

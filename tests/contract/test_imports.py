@@ -13,6 +13,8 @@ from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, result, states, subscribe
 from tests.contract.stores import StoreFactory
+from tests.contract.test_events import hear
+from tests.ses_events import ses_event
 
 ANN, BOB, CYN = "ann@example.org", "bob@example.org", "cyn@example.org"
 FIRST, SECOND = uuid_of("first import"), uuid_of("second import")
@@ -135,3 +137,14 @@ def test_a_forgotten_person_is_in_no_import(store: Store, factory: StoreFactory)
     store.forget(ANN, "forgotten:1")
     assert ANN not in str(factory.raw("SELECT * FROM import_people"))
     assert store.undo_import(FIRST).people == 1
+
+
+def test_who_complained_about_a_single_mail_is_in_no_audience_of_a_later_import(store: Store) -> None:
+    """Nobody is written to again who complained, whether they were a subscriber then or not."""
+    hear(store, ses_event("Complaint", ANN))
+    counts = store.import_subscribers([SubscriberRow(ANN, ANN), SubscriberRow(BOB, BOB)])
+    assert (counts.added, counts.kept_status) == (2, 1)
+    person = subscriber_rows.subscriber(store, ANN)
+    assert person["status"] == "unsubscribed"
+    assert person["complained_at"] is not None
+    assert store.audience_size(None) == 1

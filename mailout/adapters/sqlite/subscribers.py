@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from mailout.adapters.sqlite.claiming import complained
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.leaving import forgotten_among, release_forgotten
 from mailout.adapters.sqlite.segments import audience
@@ -27,9 +28,9 @@ from mailout.letters.audience.port import (
 from mailout.letters.audience.segment_tree import Tree
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
-        status_updated_at, from_name, ocd_ids, attributes, created_at)
+        status_updated_at, from_name, ocd_ids, attributes, created_at, complained_at)
     VALUES (:id, :email, :email_norm, :status, :bounce_type, :bounce_subtype,
-        :status_updated_at, :from_name, :ocd_ids, :attributes, :created_at)
+        :status_updated_at, :from_name, :ocd_ids, :attributes, :created_at, :complained_at)
     ON CONFLICT (email_norm) DO UPDATE SET status = excluded.status, bounce_type = excluded.bounce_type,
         bounce_subtype = excluded.bounce_subtype, status_updated_at = excluded.status_updated_at,
         from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes"""
@@ -114,6 +115,11 @@ class SqliteSubscribers:
             for row in rows:  # one by one: an address that comes twice keeps its stronger status
                 key = row.email_norm
                 merged[key] = _merge(merged.get(key) or known.get(key), row, now)
+            for key in _complainers(tx, merged.keys() - known.keys()):
+                merged[key] |= {
+                    "status": stronger(merged[key]["status"], "unsubscribed"),
+                    "complained_at": now,
+                }
             changed = {key for key, row in merged.items() if row != known.get(key)}
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
@@ -262,6 +268,7 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
             "ocd_ids": _json(list(row.ocd_ids)) if row.ocd_ids else "[]",
             "attributes": _json(row.attributes) if row.attributes else "{}",
             "created_at": now,
+            "complained_at": None,
         }
     merged = dict(known)
     if row.from_name:
@@ -276,6 +283,12 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
         if known["status"] != row.status:
             merged |= {"status": row.status, "status_updated_at": now}
     return merged
+
+
+def _complainers(tx: sqlite3.Connection, emails: Collection[str]) -> list[str]:
+    """Those who complained about a mail before they were subscribers."""
+    sql = f"SELECT new.value FROM json_each(?) new WHERE {complained('new.value')}"  # noqa: S608 (constants)
+    return [email for (email,) in tx.execute(sql, (json.dumps(list(emails)),))]
 
 
 def _note_added(
