@@ -201,12 +201,6 @@ def _fault(found: Mapping[str, Any]) -> Fault:
     return Fault(code, place, message[:1].lower() + message[1:])
 
 
-def moment(value: float | None) -> str | None:
-    if value is None:
-        return None
-    return datetime.fromtimestamp(value, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 _TEXT = {"type": "string"}
 _AUTHORIZATION = ("Authorization", "header", "Bearer <token>")
 _REQUEST_ID = ("X-Request-Id", "header", "Yours, or one is made; always returned")

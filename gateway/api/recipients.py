@@ -10,10 +10,11 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import MAX_BODY, read_body
 from gateway.api.callers import Callers
-from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, described, faults_of, moment
+from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, described, faults_of
 from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.api.single_mails import headers_for
 from mailout.base.addresses import Dropped, normalise
+from mailout.base.time_format import iso
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import KnownRecipient, Scope, recipient_id
 from mailout.kinds.single_mails.single_mails import SHOWABLE, Code, Fault, external_id_fault
@@ -76,8 +77,8 @@ def router(store: Store, callers: Callers) -> APIRouter:
             "externalId": external_id,
             "email": found.email,
             "name": found.name,
-            "createdAt": moment(found.created_at),
-            "updatedAt": moment(found.updated_at),
+            "createdAt": iso(found.created_at),
+            "updatedAt": iso(found.updated_at),
         }
 
     return routes

@@ -27,11 +27,11 @@ from gateway.api.models import (
     Story,
     described,
     faults_of,
-    moment,
 )
 from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.group_commit import GroupCommit
 from mailout.base.errors import Abort, StoreError
+from mailout.base.time_format import iso
 from mailout.insight.metrics.port import OTHER, VALIDATION_OF, Counter
 from mailout.kinds.single_mails.companies import Scope, Token
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
@@ -221,16 +221,16 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
         "errorCode": code if is_told else None,
         "errorReason": reason if is_told else None,
         "durationMs": row["duration_ms"],
-        "createdAt": moment(row["created_at"]),
-        "sentAt": moment(row["sent_at"]),
-        "failedAt": moment(row["failed_at"]),
-        "nextAttemptAt": moment(row["next_attempt_at"]),
+        "createdAt": iso(row["created_at"]),
+        "sentAt": iso(row["sent_at"]),
+        "failedAt": iso(row["failed_at"]),
+        "nextAttemptAt": iso(row["next_attempt_at"]),
         "history": [
             {"type": one["type"], "createdAt": one["created_at"], "metadata": one["metadata"]}
             for one in outbox_rows.message_events(store, id)
         ],
         "events": [
-            {"type": one["event_type"], "createdAt": moment(one["event_at"]), "detail": one["detail"]}
+            {"type": one["event_type"], "createdAt": iso(one["event_at"]), "detail": one["detail"]}
             for one in reversed(events)
         ],
     }

@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
+from gateway.access import site_in
 from gateway.answers import told_address
 from gateway.dashboard.checks import Checks
 from gateway.dashboard.forms import Form, KeptFiles, read_form, read_upload
@@ -23,7 +24,6 @@ from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
 from gateway.dashboard.sign_in_links import SignInLinks, people_of
 from gateway.dashboard.views import HEADERS, UsedPages, Views, go_to
 from gateway.prefect_events import Emitter
-from gateway.server import site_of
 from gateway.stream import Stream
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
@@ -138,7 +138,7 @@ class Visit:
 
     @property
     def who(self) -> str:
-        return f"{self.session.name} ({site(self.request)})"
+        return f"{self.session.name} ({site_in(self.request)})"
 
 
 @dataclass
@@ -264,10 +264,6 @@ def _to_login(request: Request) -> Response:
     asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
     return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
-
-
-def site(request: Request) -> str:
-    return site_of(request.client.host if request.client else None)
 
 
 def signed_in(request: Request) -> LoginSession | None:

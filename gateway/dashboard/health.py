@@ -42,7 +42,7 @@ def system(visit: Visitor) -> Response:
         pace=desk.queue_forecast.rate * vitals.pace.factor_now(signs.now),
         vitals=vitals,
         senders=[(m.locked_by, m) for m in sent if m.status is Status.PROCESSING and m.locked_by],
-        inbox=feedback_rows.inbox_counts(desk.store),
+        inbox=feedback_rows.inbox(desk.store),
         unheard=signs.unheard_since,
         transport=desk.settings.mailout_transport,
         acts=history_rows.acts(desk.store, limit=50) if visit.session.is_admin else [],

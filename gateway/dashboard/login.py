@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from gateway.dashboard.desk import AnyAct, Desk, from_here, page_routes, signed_in, site
+from gateway.access import site_in
+from gateway.dashboard.desk import AnyAct, Desk, from_here, page_routes, signed_in
 from gateway.dashboard.forms import read_form
 from gateway.dashboard.sessions import COOKIE, SESSION_SECONDS
 from gateway.dashboard.sign_in_links import CONFIRM_PATH, LINK_SECONDS, LinkRefused, SignInLinks, new_browser
@@ -49,7 +50,7 @@ def _too_many(request: Request, wait: float, wanted: str = "", what: str = "wron
 
 
 async def _begin(request: Request, who: str, cookie: str, wanted: str) -> Response:
-    act = Act(f"{who} ({site(request)})", "signed in")
+    act = Act(f"{who} ({site_in(request)})", "signed in")
     await run_in_threadpool(request.app.state.desk.store.write_act, act)
     response = go_to(wanted)
     _keep(response, COOKIE, cookie, SESSION_SECONDS)
@@ -68,7 +69,7 @@ async def sign_in(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     if not desk.sessions.open or not from_here(request):
         return _show(request, 403, "Sign in on this page.")
-    here = site(request)
+    here = site_in(request)
     if (wait := desk.wrong.wait_of(here)) is not None:
         return _too_many(request, wait)
     form = await read_form(request)
@@ -88,7 +89,7 @@ async def ask_for_link(request: Request) -> Response:
     links: SignInLinks | None = request.app.state.desk.links
     if links is None or not from_here(request):
         return _show(request, 403, "Sign in on this page.")
-    here, form = site(request), await read_form(request)
+    here, form = site_in(request), await read_form(request)
     if (wait := await links.asked.take_turn(here)) is not None:
         return _too_many(request, wait, what="links were asked for")
     links.asked.one_more(here)

@@ -118,11 +118,10 @@ create table if not exists dashboard_notes (
 comment on table dashboard_notes is 'What was read elsewhere and is shown with its time: the pages in Notion.';
 
 create table if not exists refused_requests (
-    path     text collate "C" not null,
-    why      text collate "C" not null,
-    n        bigint not null,
-    first_at timestamptz not null,
-    last_at  timestamptz not null,
+    path    text collate "C" not null,
+    why     text collate "C" not null,
+    n       bigint not null,
+    last_at timestamptz not null,
     primary key (path, why)
 );
 comment on table refused_requests is 'What the gateway refused, counted by reason; the latest kinds.';
@@ -144,8 +143,8 @@ create or replace function mailout_keep_refusals(refused jsonb, most integer) re
 language plpgsql volatile set search_path = public as $$
 #variable_conflict use_column
 begin
-    insert into refused_requests as r (path, why, n, first_at, last_at)
-    select e.path, e.why, e.n, mailout_now(), mailout_now()
+    insert into refused_requests as r (path, why, n, last_at)
+    select e.path, e.why, e.n, mailout_now()
     from jsonb_to_recordset($1) as e (path text, why text, n bigint)
     on conflict (path, why) do update set n = r.n + excluded.n, last_at = excluded.last_at;
     delete from refused_requests d where (d.path, d.why) not in (

@@ -398,10 +398,6 @@ select count(*) as waiting, min(received_at) as oldest from events_inbox where a
 having count(*) > 0;  -- no row: who may see none of the events is told nothing
 comment on view read_inbox is 'How many events wait, and since when.';
 
-create or replace view read_applied_events with (security_invoker = true) as
-select count(*) as applied from events_inbox where applied_at is not null having count(*) > 0;
-comment on view read_applied_events is 'How many events were applied.';
-
 create or replace view read_delivery_events with (security_invoker = true) as
 select id, message_id, campaign_id, email, event_type, provider_message_id, detail, event_at from delivery_events;
 comment on view read_delivery_events is 'What SES reported.';
@@ -449,7 +445,7 @@ select name, at, value from dashboard_notes;
 comment on view read_notes is 'What was read elsewhere, with its time.';
 
 create or replace view read_refusals with (security_invoker = true) as
-select path, why, n, first_at, last_at from refused_requests;
+select path, why, n, last_at from refused_requests;
 comment on view read_refusals is 'What the gateway refused, by reason.';
 
 create or replace view read_runs with (security_invoker = true) as

@@ -97,7 +97,7 @@ select mailout_finish_migration(9, array[
     'read_pace', 'read_quotas', 'read_subscribers', 'read_inactive_subscribers',
     'read_subscriptions', 'read_subscriber_counts', 'read_unreachable', 'read_attributes',
     'read_contents', 'read_errors', 'read_dead_letters', 'read_due_reports', 'read_waiting_events',
-    'read_inbox', 'read_applied_events', 'read_delivery_events', 'read_unheard', 'read_alerts', 'read_counters',
+    'read_inbox', 'read_delivery_events', 'read_unheard', 'read_alerts', 'read_counters',
     'read_archives_to_empty', 'read_people_counts', 'read_mailout_counts', 'read_acts', 'read_notes',
     'read_refusals', 'read_runs', 'read_imports', 'read_slices', 'read_article_batches', 'read_companies', 'read_tokens',
     'read_recipients',

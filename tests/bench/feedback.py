@@ -137,7 +137,7 @@ def posts_per_second(posts: int) -> tuple[float, int]:
                 thread.join()
             took = time.perf_counter() - started
         store = SqliteStore(home / "mailout.db", SystemClock())
-        kept = feedback_rows.inbox_counts(store).waiting
+        kept = feedback_rows.inbox(store)["waiting"]
         store.close()
     return posts / took, kept
 

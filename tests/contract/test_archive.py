@@ -505,9 +505,9 @@ def test_the_ids_of_old_events_go_and_those_of_new_ones_stay(
     over(store, factory)
     late = ses_event("Delivery", BOB, at=LATER)
     hear(store, late)
-    assert feedback_rows.inbox_counts(store).applied == 3
+    assert len(factory.raw("SELECT 1 FROM events_inbox")) == 3
     archive(store, folder)
-    assert feedback_rows.inbox_counts(store).applied == 1
+    assert len(factory.raw("SELECT 1 FROM events_inbox")) == 1
     assert hear(store, late).events == 0
 
 

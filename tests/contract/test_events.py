@@ -16,7 +16,7 @@ from mailout.outbox.delivery.protocol import Attempt, Claimed
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import ingest, read
-from mailout.outbox.feedback.port import Applied, EventReading, InboxCounts, Received, StatusChange
+from mailout.outbox.feedback.port import Applied, EventReading, Received, StatusChange
 from mailout.outbox.queue.mailout import MailoutOutcome
 from mailout.store import Store
 from tests.clocks import NOON, FakeClock
@@ -69,10 +69,10 @@ def test_a_message_is_kept_once_and_its_payload_goes_when_it_is_applied(
     assert [(row.id, row.payload) for row in feedback_rows.waiting_events(store, 10)] == [
         (id, ses_event("Send"))
     ]
-    assert feedback_rows.inbox_counts(store) == InboxCounts(waiting=1, oldest=NOON)
+    assert feedback_rows.inbox(store) == {"waiting": 1, "oldest": NOON}
     ingest(store, "any")
     assert feedback_rows.waiting_events(store, 10) == []
-    assert feedback_rows.inbox_counts(store) == InboxCounts(applied=1)
+    assert feedback_rows.inbox(store) == {"waiting": 0, "oldest": None}
     assert [row["payload"] for row in factory.raw("SELECT payload FROM events_inbox")] == [None]
 
 
@@ -117,7 +117,7 @@ def test_what_nobody_can_read_ends_in_the_dead_letters_with_its_reason(store: St
     (letter,) = error_log.dead_letters(store)
     assert (letter["topic"], letter["payload"]["body"]) == ("ses-events", "<html>")
     assert letter["error"] == "It is not JSON."
-    assert (done.dead, done.events, feedback_rows.inbox_counts(store).waiting) == (1, 1, 0)
+    assert (done.dead, done.events, feedback_rows.inbox(store)["waiting"]) == (1, 1, 0)
 
 
 # ── Messages ─────────────────────────────────────────────────────────────────────────────────────

@@ -55,7 +55,7 @@ def test_everything_at_once_neither_deadlocks_nor_miscounts(factory: StoreFactor
         failed = [job.exception() for job in running]
     assert not [error for error in failed if isinstance(error, StoreUnavailable)], failed
     assert failed == [None] * len(jobs)
-    assert feedback_rows.inbox_counts(store).waiting == 0
+    assert feedback_rows.inbox(store)["waiting"] == 0
     assert_ledger(store, id)
     found = store.mailout(id)
     assert found.ledger.sent == len(PEOPLE)

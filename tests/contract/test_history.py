@@ -211,7 +211,7 @@ def test_refusals_are_counted_by_reason_and_only_the_latest_kinds_are_kept(
     factory.set_now(NOON + 5)
     store.keep_refusals({("/ses-events", "not JSON"): 3, ("/webhooks/notion", "no signature"): 1})
     one, other = history_rows.refusals(store)
-    assert (one, other.path) == (Refusal("/ses-events", "not JSON", 5, NOON, NOON + 5), "/webhooks/notion")
+    assert (one, other.path) == (Refusal("/ses-events", "not JSON", 5, NOON + 5), "/webhooks/notion")
     factory.set_now(NOON + 9)
     store.keep_refusals({("/ses-events", f"reason {n:03}"): 1 for n in range(REFUSALS_KEPT)})
     kept = history_rows.refusals(store, limit=1000)

@@ -194,7 +194,7 @@ class SqliteRecords:
         with self.db.write() as tx:
             now = self.db.clock.now()
             tx.executemany(
-                "INSERT INTO refused_requests VALUES (:path, :why, :n, :now, :now)"
+                "INSERT INTO refused_requests VALUES (:path, :why, :n, :now)"
                 " ON CONFLICT (path, why) DO UPDATE SET n = n + excluded.n, last_at = excluded.last_at",
                 [{"path": path, "why": why, "n": n, "now": now} for (path, why), n in counts.items()],
             )

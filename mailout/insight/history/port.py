@@ -62,7 +62,6 @@ class Refusal:
     path: str
     why: str
     n: int
-    first_at: float
     last_at: float
 
 

@@ -10,16 +10,12 @@ from mailout.base.select import Reads, View, among, every, first
 from mailout.outbox.delivery.outbox_rows import MESSAGES, SINGLE_MAILS
 from mailout.outbox.delivery.single_mails import Category
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, InboxCounts, WaitingEvent
+from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, WaitingEvent
 
 
 class InboxWaiting(TypedDict):
     waiting: int
     oldest: float | None
-
-
-class InboxApplied(TypedDict):
-    applied: int
 
 
 class MailoutId(TypedDict):
@@ -28,7 +24,6 @@ class MailoutId(TypedDict):
 
 WAITING_EVENTS = View("read_waiting_events", WaitingEvent, ("id",))
 INBOX = View("read_inbox", InboxWaiting, ("waiting",))
-APPLIED = View("read_applied_events", InboxApplied, ("applied",))
 DELIVERY_EVENTS = View("read_delivery_events", DeliveryEvent, ("id",))
 DOUBTS = View("read_doubts", Doubts, ("unknown",))
 USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
@@ -40,11 +35,6 @@ SINGLE_MAILS_LOOKED_AT = 20
 def waiting_events(store: Reads, limit: int) -> Sequence[WaitingEvent]:
     """Those not applied yet, the oldest first."""
     return list(every(store, WAITING_EVENTS, order=["received_at"], limit=limit))
-
-
-def inbox_counts(store: Reads) -> InboxCounts:
-    waiting, applied = inbox(store), first(store, APPLIED, {})
-    return InboxCounts(waiting["waiting"], waiting["oldest"], applied["applied"] if applied else 0)
 
 
 def inbox(store: Reads) -> InboxWaiting:

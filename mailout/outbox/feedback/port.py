@@ -91,13 +91,6 @@ class WaitingEvent(Received):
     received_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class InboxCounts:
-    waiting: int = 0
-    oldest: float | None = None  # when the longest-waiting one came
-    applied: int = 0
-
-
 # ── What an event changes ────────────────────────────────────────────────────────────────────────
 
 

@@ -527,11 +527,10 @@ CREATE TABLE dashboard_notes (
 ) WITHOUT ROWID;
 
 CREATE TABLE refused_requests (
-    path     TEXT NOT NULL,
-    why      TEXT NOT NULL,
-    n        INTEGER NOT NULL,
-    first_at REAL NOT NULL,
-    last_at  REAL NOT NULL,
+    path    TEXT NOT NULL,
+    why     TEXT NOT NULL,
+    n       INTEGER NOT NULL,
+    last_at REAL NOT NULL,
     PRIMARY KEY (path, why)
 ) WITHOUT ROWID;
 

@@ -175,7 +175,6 @@ CREATE VIEW read_waiting_events AS SELECT id, source, payload, received_at FROM 
 
 CREATE VIEW read_inbox AS
 SELECT count(*) AS waiting, min(received_at) AS oldest FROM events_inbox WHERE applied_at IS NULL;
-CREATE VIEW read_applied_events AS SELECT count(*) AS applied FROM events_inbox WHERE applied_at IS NOT NULL;
 
 CREATE VIEW read_delivery_events AS
 SELECT id, message_id, campaign_id, email, event_type, provider_message_id, detail, event_at FROM delivery_events;
@@ -202,7 +201,7 @@ CREATE VIEW read_mailout_counts AS SELECT campaign_id, at, counts FROM mailout_c
 CREATE VIEW read_acts AS SELECT id, at, who, what, about FROM dashboard_acts;
 CREATE VIEW read_ended_logins AS SELECT id, ends_at FROM ended_logins;
 CREATE VIEW read_notes AS SELECT name, at, value FROM dashboard_notes;
-CREATE VIEW read_refusals AS SELECT path, why, n, first_at, last_at FROM refused_requests;
+CREATE VIEW read_refusals AS SELECT path, why, n, last_at FROM refused_requests;
 CREATE VIEW read_runs AS SELECT campaign_id, run_id FROM mailout_runs;
 
 CREATE VIEW read_slices AS

@@ -68,9 +68,9 @@ def test_a_message_leaves_the_queue_only_after_our_commit(store: SqliteStore) ->
     queue = Queue(wrapped(ses_event("Open")), ses_event("Open", at=NOON + 1), dies_at="delete")
     with pytest.raises(KeyboardInterrupt):
         poll(store, queue, [TOPIC])
-    assert (len(queue.messages), feedback_rows.inbox_counts(store).waiting) == (2, 2)
+    assert (len(queue.messages), feedback_rows.inbox(store)["waiting"]) == (2, 2)
     assert poll(store, queue, [TOPIC]) == 2
-    assert (len(queue.messages), feedback_rows.inbox_counts(store).waiting) == (0, 2)
+    assert (len(queue.messages), feedback_rows.inbox(store)["waiting"]) == (0, 2)
 
 
 def test_the_same_message_by_gateway_and_queue_is_one(store: SqliteStore) -> None:
@@ -120,7 +120,7 @@ def test_an_event_that_the_store_refuses_does_not_hold_up_the_others(tmp_path: P
     store = Picky(tmp_path / "mailout.db", FakeClock())
     poll(store, Queue(ses_event("Open"), ses_event("Click"), ses_event("Delivery")), [])
     done = ingest(store, "any")
-    assert (done.events, done.dead, feedback_rows.inbox_counts(store).waiting) == (2, 1, 0)
+    assert (done.events, done.dead, feedback_rows.inbox(store)["waiting"]) == (2, 1, 0)
     assert "no clicks here" in error_log.dead_letters(store)[0]["error"]
 
 
@@ -141,7 +141,7 @@ def test_a_store_that_is_away_is_waited_for(store: SqliteStore, monkeypatch: pyt
 def test_small_batches_come_to_the_same(store: SqliteStore) -> None:
     poll(store, Queue(*(ses_event("Open", at=NOON + n) for n in range(7))), [])
     assert ingest(store, "any", batch=2).events == 7
-    assert feedback_rows.inbox_counts(store).waiting == 0
+    assert feedback_rows.inbox(store)["waiting"] == 0
 
 
 # ── The suppression list ─────────────────────────────────────────────────────────────────────────
