@@ -17,10 +17,10 @@ def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def answers(url: str, seconds: float = 5.0) -> bool:
-    """Within so many seconds."""
+def answers(url: str, seconds: float = 5.0, *, trust_env: bool = True) -> bool:
+    """Within so many seconds; `trust_env`: by way of a proxy, if there is one."""
     try:
-        answer = httpx.get(url, timeout=seconds, verify=_certificates())
+        answer = httpx.get(url, timeout=seconds, verify=_certificates(), trust_env=trust_env)
     except httpx.TransportError:
         return False
     return answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR

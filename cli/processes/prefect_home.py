@@ -20,6 +20,7 @@ import httpx
 
 from cli.output import note
 from cli.prefect_auth import AUTH_FILE, auth_string, for_own_server, for_server_at
+from cli.processes.listening import answers
 from cli.processes.prefect_api import LETS_IN, UP_LOCK, client, environment
 from cli.processes.supervisor import Supervisor
 from flows.orphans import LOCK
@@ -194,18 +195,11 @@ def _start_own(home: Path, settings: Mapping[str, str]) -> str:
     server = supervisor.start("prefect-embedded", command)
     atexit.register(supervisor.stop, [server], STOP_SECONDS)
     until = time.monotonic() + START_SECONDS
-    while not _is_well(f"{address}/api/health"):
+    while not answers(f"{address}/api/health", trust_env=False):
         if not server.runs or time.monotonic() > until:
             raise MailoutError("Prefect's server did not start.", remedy=f"See {server.log}. {INSTEAD}")
         time.sleep(0.1)
     return f"{address}/api"
-
-
-def _is_well(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=5, trust_env=False).is_success
-    except httpx.TransportError:
-        return False
 
 
 def _require_answer(env: Mapping[str, str]) -> None:

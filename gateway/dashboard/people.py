@@ -248,7 +248,7 @@ def _undoable(desk: Desk, person: SubscriberDetails) -> Mapping[str, float]:
 def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
     """After adding somebody who may have been known."""
     person = subscriber_rows.subscriber(desk.store, norm)
-    back = "Only they themselves can come back: by the link in a letter they got."
+    back = "Only they themselves can come back, by signing up again."
     if person["status"] == "unsubscribed":
         return f"{norm} had unsubscribed and stays so: no letter goes there. {back}"
     if person["status"] == "bounced":

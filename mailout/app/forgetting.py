@@ -34,7 +34,7 @@ class Erased:
 
 def forget(engine: Engine, address: str) -> Erased:
     """NotFound: nothing was known of this (normalised) address."""
-    instead = f"forgotten:{token_hex(16)}"  # of chance: a hash could be tried out
+    instead = f"forgotten:{token_hex(16)}"  # random: a hash could be tried out
     erased = Erased(engine.store.forget(address, instead))
     _in_archives(engine, erased, address, instead)
     done = erased.done

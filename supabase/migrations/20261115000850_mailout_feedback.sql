@@ -435,7 +435,8 @@ begin
     update error_records e
     set email = case when e.email = address then instead else e.email end,
         message = mailout_without(e.message, address, instead)
-    where e.email = address or mailout_without(e.message, address, instead) <> e.message;
+    where e.email = address
+       or (strpos(e.message, address) > 0 and mailout_without(e.message, address, instead) <> e.message);
     get diagnostics errors = row_count;
     update dead_letters d set payload = mailout_without(d.payload::text, quoted, instead)::jsonb,
         error = mailout_without(d.error, address, instead)

@@ -46,8 +46,7 @@ NEVER_AGAIN = f"""(CASE WHEN o.category = 'confirmation' THEN {complained("o.ema
         WHERE l.email = o.email AND l.list_key = o.list_key AND l.unsubscribed_at IS NULL)))"""  # noqa: S608 (constants)
 """Of a message without a mailout: its recipient need not be a subscriber, but must not have unsubscribed.
 Of who is none, what came back is known from the events alone; who asked to be forgotten has asked for more
-than to be unsubscribed. The confirmation of a sign-up asks for no more
-than that nobody complained."""
+than to be unsubscribed. The confirmation of a sign-up asks for no more than that nobody complained."""
 DUE = """o.seq, o.id, o.epoch, o.state, o.campaign_id, o.company_id, o.attempts, o.email, o.from_name,
     o.variables, o.request_id, o.category, o.reply_to, o.headers, o.list_key,
     coalesce(o.content_id, :content) AS content"""
