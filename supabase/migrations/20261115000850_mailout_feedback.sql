@@ -308,6 +308,15 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_may_return is 'Only to where they were: who left by themselves, or is there still.';
 
+create or replace function mailout_left_before(address text, list_key text, moment timestamptz) returns boolean
+language sql stable set search_path = public as $$
+    select exists (select 1 from subscribers s where $2 is null and s.email_norm = address
+                   and s.status = 'unsubscribed' and s.left_at < moment)
+        or exists (select 1 from subscriptions l where l.email = address and l.list_key = $2
+                   and l.unsubscribed_at < moment)
+$$;
+comment on function mailout_left_before is 'So long ago that a link does not undo it any more.';
+
 create or replace function mailout_unsubscribe(address text, list_key text, message_id text default null) returns boolean
 language plpgsql set search_path = public as $$
 declare
@@ -349,7 +358,8 @@ begin
     if recorded.first and message.campaign_id is not null then
         perform mailout_count_event(message.campaign_id, 'unsubscribed', 1);
     end if;
-    return mailout_may_return(address, $2);
+    return mailout_may_return(address, $2)
+       and not mailout_left_before(address, $2, mailout_now() - interval '1 day');
 end $$;
 comment on function mailout_unsubscribe is 'From one list, or from everything; whether they may take it back.';
 
@@ -360,11 +370,7 @@ declare
     too_old constant timestamptz := mailout_now() - make_interval(secs => within);
 begin
     perform 1 from subscribers s where s.email_norm = address for update;
-    if not mailout_may_return(address, list_key)
-       or exists (select 1 from subscribers s where $2 is null and s.email_norm = address
-                  and s.status = 'unsubscribed' and s.left_at < too_old)
-       or exists (select 1 from subscriptions l where l.email = address and l.list_key = $2
-                  and l.unsubscribed_at < too_old) then
+    if not mailout_may_return(address, list_key) or mailout_left_before(address, list_key, too_old) then
         return false;
     end if;
     delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');

@@ -193,6 +193,19 @@ def test_who_was_never_active_has_nothing_to_come_back_to(store: Store) -> None:
     assert subscriber_rows.subscriber_counts(store)["active"] == 0
 
 
+@pytest.mark.parametrize("list_key", [None, "weekly"])
+def test_whoever_left_long_ago_is_not_offered_what_would_be_refused(
+    store: Store, factory: StoreFactory, list_key: str | None
+) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    assert store.unsubscribe(ANN, list_key)
+    factory.set_now(NOON + 86_000)
+    assert store.unsubscribe(ANN, list_key), "again, within a day"
+    factory.set_now(NOON + 87_000)
+    assert not store.unsubscribe(ANN, list_key)
+    assert not store.resubscribe(ANN, list_key, 86_400.0)
+
+
 def test_a_stranger_cannot_subscribe_himself(store: Store) -> None:
     assert not store.resubscribe("stranger@example.net", None)
     with pytest.raises(NotFound):

@@ -26,8 +26,10 @@ class SqliteLeaving:
         with self.db.write() as tx:
             if forgotten_among(tx, [email_norm]):
                 return False  # an old letter's link must not write their address down again
-            _unsubscribe(tx, self.db.clock.now(), email_norm, list_key, message_id)
-            return _may_return(tx, email_norm, list_key)
+            now = self.db.clock.now()
+            _unsubscribe(tx, now, email_norm, list_key, message_id)
+            is_late = _left_before(tx, email_norm, list_key, now - UNDO_SECONDS)
+            return not is_late and _may_return(tx, email_norm, list_key)
 
     def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
         with self.db.write() as tx:

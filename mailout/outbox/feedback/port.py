@@ -226,7 +226,7 @@ class Feedback(Reads, Protocol):
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         """From one list, or (None) from everything. Who was not known is remembered as gone. Whether they may
-        come back: a complaint or a bounce cannot be taken back.
+        come back: for a day, and not after a complaint or a bounce.
 
         It counts for the mailout of the message whose link was followed; without one, for the last mailout
         that reached the address.
