@@ -30,7 +30,7 @@ from cli.processes.prefect_home import (
     parts_environment,
     starting,
 )
-from cli.processes.stale_runs import clear_stale_runs, give_back_taken_runs
+from cli.processes.stale_runs import clear_stale_runs, end_orphaned_runs, give_back_taken_runs
 from cli.processes.supervisor import Supervisor
 from cli.show import near
 from mailout.app import notification_wiring, wiring
@@ -41,7 +41,7 @@ from mailout.store import Store
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 OWN_PACKAGES = ("cli", "deployments", "flows", "gateway", "mailout", "tasks")
-SUPERVISE_SECONDS, GIVE_BACK_SECONDS = 0.5, 30.0
+SUPERVISE_SECONDS, TIDY_UP_SECONDS = 0.5, 30.0
 START_SECONDS, SENDERS_SECONDS, STOP_SECONDS = 300.0, 60.0, 20.0
 
 
@@ -122,12 +122,13 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
 
 
 def _tidy_up(env: Mapping[str, str], stop: threading.Event) -> None:
-    """A worker that was killed has taken runs with it: they would be waited for, and never begin."""
-    while not stop.wait(GIVE_BACK_SECONDS):
+    """A worker that was killed has taken runs with it: they would be waited for, and never begin or end."""
+    while not stop.wait(TIDY_UP_SECONDS):
         drop_leftovers(env, time.time())
         try:
             if given_back := give_back_taken_runs(env):
                 note(f"{given_back} runs that a worker had taken and not begun are given to the next one.")
+            end_orphaned_runs(env)
         except MailoutError:
             continue  # its server may just be starting again: at the next look
 

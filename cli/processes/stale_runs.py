@@ -27,6 +27,9 @@ OVER: Mapping[str, Mapping[str, str]] = {
     "CANCELLING": {"type": "CANCELLED", "message": "mailout was stopped."},
 }
 """What becomes of a run that nobody looks after any more, by its state."""
+KILLED = {"type": "CRASHED", "message": "Its process was killed. The queue goes on with its mailout."}
+ENDS_WITHIN_SECONDS = 60.0
+"""What a run has said last may arrive after it."""
 
 
 def clear_stale_runs(env: Mapping[str, str]) -> None:
@@ -64,6 +67,24 @@ def give_back_taken_runs(env: Mapping[str, str]) -> int:
         for run in given_back:
             ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": OVER["PENDING"], "force": True})
     return len(given_back)
+
+
+def end_orphaned_runs(env: Mapping[str, str]) -> int:
+    """Letters' runs within a run that is over: they were killed together. That their hearts have stopped says
+    so, too, unless Prefect's server could not read a beat (its database is locked now and then). How many."""
+    with client(env) as api:
+        within = [run for run in _unattended(api, "RUNNING") if run.get("parent_task_run_id")]
+        orphans = [run for run in within if _is_over(api, run["parent_task_run_id"])]
+        for run in orphans:
+            ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": KILLED, "force": True})
+    return len(orphans)
+
+
+def _is_over(api: httpx.Client, task_run: str) -> bool:
+    """The run that this one was begun in."""
+    around = ask(api, "GET", f"flow_runs/{ask(api, 'GET', f'task_runs/{task_run}')['flow_run_id']}")
+    long_ago = datetime.now(UTC) - timedelta(seconds=ENDS_WITHIN_SECONDS)
+    return around["end_time"] is not None and datetime.fromisoformat(around["end_time"]) < long_ago
 
 
 def _unattended(api: httpx.Client, state: str) -> list[dict[str, Any]]:

@@ -58,6 +58,26 @@ def test_a_run_that_a_killed_worker_took_with_it_begins_after_all(
     patiently(partial(httpx.delete, address, trust_env=False, timeout=60), "it is deleted")
 
 
+def test_a_letters_run_ends_with_the_run_that_it_was_begun_in(
+    deployed: PrefectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed together, only the outer one is reported by its worker; the letter's would run for ever."""
+    flow = deployed.find("flows")[0]["id"]
+    running, over = {"type": "RUNNING"}, {"type": "CRASHED"}
+    around = deployed.ask("flow_runs/", {"flow_id": flow, "state": running})["id"]
+    task = {"flow_run_id": around, "task_key": "letter", "dynamic_key": "1"}
+    within = {"flow_id": flow, "state": running, "parent_task_run_id": deployed.ask("task_runs/", task)["id"]}
+    letter = deployed.ask("flow_runs/", within)["id"]
+    monkeypatch.setattr(stale_runs, "ENDS_WITHIN_SECONDS", 0.0)
+    assert stale_runs.end_orphaned_runs(deployed.env) == 0, "it is running"
+    deployed.ask(f"flow_runs/{around}/set_state", {"state": over, "force": True})
+    assert stale_runs.end_orphaned_runs(deployed.env) == 1
+    assert {one["id"]: one["state_type"] for one in deployed.find("flow_runs")}[letter] == "CRASHED"
+    for id in (letter, around):
+        address = f"{deployed.url}/flow_runs/{id}"
+        patiently(partial(httpx.delete, address, trust_env=False, timeout=60), "it is deleted")
+
+
 @pytest.fixture
 def late() -> list[dict[str, Any]]:
     """A night of missed schedules, more than one answer holds, and one that somebody asked for."""
