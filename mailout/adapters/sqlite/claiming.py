@@ -19,11 +19,9 @@ NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email", also=":segment_lists")}) THEN {
     (SELECT iif(s.status <> 'active', {GONE}, iif(s.snoozed_until > :now, {SNOOZED}, 0))
      FROM subscribers s WHERE s.email_norm = o.email), {GONE}) END"""  # noqa: S608 (constants)
 """Why somebody in a mailout's audience does not get it any more; 0: they do."""
-_ERASED = """EXISTS (SELECT 1 FROM erased_feedback f WHERE f.hash = mailout_keyed_hash(
+_BY_HASH = """EXISTS (SELECT 1 FROM {table} f WHERE f.hash = mailout_keyed_hash(
         (SELECT value FROM store_secrets WHERE name = 'forgotten'), {email}){what})"""
-
-_FORGOTTEN = """EXISTS (SELECT 1 FROM forgotten f WHERE f.hash = mailout_keyed_hash(
-        (SELECT value FROM store_secrets WHERE name = 'forgotten'), o.email))"""
+"""What is known of an address that is not kept."""
 
 
 def complained(email: str) -> str:
@@ -31,7 +29,7 @@ def complained(email: str) -> str:
     return f"""(EXISTS (SELECT 1 FROM subscribers s
         WHERE s.email_norm = {email} AND s.complained_at IS NOT NULL)
     OR EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = {email} AND e.event_type = 'spamreport')
-    OR {_ERASED.format(email=email, what=" AND f.what = 'spamreport'")})"""  # noqa: S608 (a column's name)
+    OR {_BY_HASH.format(table="erased_feedback", email=email, what=" AND f.what = 'spamreport'")})"""  # noqa: S608 (a column's name)
 
 
 NEVER_AGAIN = f"""(CASE WHEN o.category = 'confirmation' THEN {complained("o.email")} ELSE coalesce(
@@ -40,8 +38,9 @@ NEVER_AGAIN = f"""(CASE WHEN o.category = 'confirmation' THEN {complained("o.ema
      FROM subscribers s WHERE s.email_norm = o.email),
     EXISTS (SELECT 1 FROM delivery_events e WHERE e.email = o.email AND (e.event_type = 'spamreport'
         OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent')))
-    OR {_ERASED.format(email="o.email", what="")}
-    OR (o.category IS NOT 'transactional' AND {_FORGOTTEN})) END
+    OR {_BY_HASH.format(table="erased_feedback", email="o.email", what="")}
+    OR (o.category IS NOT 'transactional'
+        AND {_BY_HASH.format(table="forgotten", email="o.email", what="")})) END
     OR (o.list_key IS NOT NULL AND NOT EXISTS (SELECT 1 FROM subscriptions l
         WHERE l.email = o.email AND l.list_key = o.list_key AND l.unsubscribed_at IS NULL)))"""  # noqa: S608 (constants)
 """Of a message without a mailout: its recipient need not be a subscriber, but must not have unsubscribed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
@@ -283,12 +283,29 @@ def release_forgotten(tx: sqlite3.Connection, emails: Iterable[str]) -> None:
 
 def forgotten_among(tx: sqlite3.Connection, emails: Iterable[str]) -> set[str]:
     """Those of these addresses that were forgotten."""
-    if tx.execute("SELECT 1 FROM forgotten LIMIT 1").fetchone() is None:
+    return _among_hashes(tx, "forgotten WHERE true", emails)
+
+
+def complainers_among(tx: sqlite3.Connection, emails: Collection[str]) -> set[str]:
+    """Those who complained about a mail, without being subscribers."""
+    found = tx.execute(
+        "SELECT e.email FROM json_each(?) a CROSS JOIN delivery_events e"
+        " ON e.email = a.value AND e.event_type = 'spamreport'",
+        (json.dumps(list(emails)),),
+    )
+    return {email for (email,) in found} | _among_hashes(
+        tx, "erased_feedback WHERE what = 'spamreport'", emails
+    )
+
+
+def _among_hashes(tx: sqlite3.Connection, rows: str, emails: Iterable[str]) -> set[str]:
+    """Those whose hash is in one of these rows."""
+    if tx.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone() is None:  # noqa: S608 (constants)
         return set()  # as nearly always: a million hashes are saved
     key = _key(tx)
     by_hash = {keyed_hash(key, email): email for email in emails}
     found = tx.execute(
-        "SELECT hash FROM forgotten WHERE hash IN (SELECT value FROM json_each(?))",
+        f"SELECT hash FROM {rows} AND hash IN (SELECT value FROM json_each(?))",  # noqa: S608 (constants)
         (json.dumps(list(by_hash)),),
     )
     return {by_hash[row["hash"]] for row in found}

@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.sqlite.claiming import complained
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.leaving import forgotten_among, release_forgotten
+from mailout.adapters.sqlite.leaving import complainers_among, forgotten_among, release_forgotten
 from mailout.adapters.sqlite.segments import audience
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
@@ -115,7 +114,7 @@ class SqliteSubscribers:
             for row in rows:  # one by one: an address that comes twice keeps its stronger status
                 key = row.email_norm
                 merged[key] = _merge(merged.get(key) or known.get(key), row, now)
-            for key in _complainers(tx, merged.keys() - known.keys()):
+            for key in complainers_among(tx, merged.keys() - known.keys()):
                 merged[key] |= {
                     "status": stronger(merged[key]["status"], "unsubscribed"),
                     "complained_at": now,
@@ -283,12 +282,6 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
         if known["status"] != row.status:
             merged |= {"status": row.status, "status_updated_at": now}
     return merged
-
-
-def _complainers(tx: sqlite3.Connection, emails: Collection[str]) -> list[str]:
-    """Those who complained about a mail before they were subscribers."""
-    sql = f"SELECT new.value FROM json_each(?) new WHERE {complained('new.value')}"  # noqa: S608 (constants)
-    return [email for (email,) in tx.execute(sql, (json.dumps(list(emails)),))]
 
 
 def _note_added(

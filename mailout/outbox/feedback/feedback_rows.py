@@ -29,7 +29,7 @@ DOUBTS = View("read_doubts", Doubts, ("unknown",))
 USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
 MAILOUT_IDS = View("read_mailouts", MailoutId, ("id",))
 SINGLE_MAILS_LOOKED_AT = 20
-"""The latest ones to an address: more of them within a day than that, and one was sent for sure."""
+"""The latest to an address that were sent: their order is that in which they were handed in."""
 
 
 def waiting_events(store: Reads, limit: int) -> Sequence[WaitingEvent]:
@@ -54,8 +54,8 @@ def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
     mail, a rehearsal included."""
     recent = every(store, MAILOUT_IDS, {"active_at >=": moment})
     ids = [id_of_message(mailout["id"], email_norm) for mailout in recent]
-    with_link = {"email": email_norm, "category": Category.MARKETING}
-    singles = store.select(SINGLE_MAILS, with_link, order=["-seq"], limit=SINGLE_MAILS_LOOKED_AT)
+    sent = {"email": email_norm, "category": Category.MARKETING, "state in": [State.SENT, State.UNKNOWN]}
+    singles = store.select(SINGLE_MAILS, sent, order=["-seq"], limit=SINGLE_MAILS_LOOKED_AT)
     return any(
         row["state"] in (State.SENT, State.UNKNOWN) and (row["sent_at"] or row["attempt_at"] or 0.0) >= moment
         for row in (*among(store, MESSAGES, "id", ids), *singles)
