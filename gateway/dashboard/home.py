@@ -55,7 +55,7 @@ def _moving(visit: Visit) -> dict[str, Any]:
     """What changes while mail goes out."""
     desk = visit.desk
     snapshot = desk.queue_forecast.snapshot()
-    held, troubles = held_and_failed(desk, hide=not visit.session.is_admin)
+    held, troubles = held_and_failed(desk)
     red = reds(desk)
     active = snapshot.active
     shown = [one for one in troubles if not active or one.link != f"/letters/{active.id}"]

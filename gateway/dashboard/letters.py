@@ -50,7 +50,7 @@ def letters(visit: Visitor, show: str = "", before: str = "", look: str = "") ->
             looked = look == "1"
             return visit.page("drafts.html.j2", filters=NAMES, looked=looked, **_written(desk, look=looked))
         case "failed":
-            held, troubles = held_and_failed(desk, hide=not visit.session.is_admin)
+            held, troubles = held_and_failed(desk)
             return visit.page("letters_failed.html.j2", filters=NAMES, held=held, troubles=troubles)
         case "numbers":
             sent = history_rows.letters(

@@ -11,7 +11,6 @@ from gateway.dashboard.health import reds
 from gateway.dashboard.troubles import CLOSED, Trouble, held_and_failed, other_troubles, waits_for_a_person
 from mailout.base import error_log
 from mailout.base.errors import UsageError
-from mailout.base.redact import redact_text
 from mailout.insight.reporting.phrases import count, single_mails_wait
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import dead_letters
@@ -22,7 +21,7 @@ routes = page_routes()
 @routes.get("/problems")
 def problems(visit: Visitor) -> Response:
     desk, hide = visit.desk, not visit.session.is_admin
-    held, failed = held_and_failed(desk, hide=hide)
+    held, failed = held_and_failed(desk)
     dead = [] if hide else error_log.dead_letters(desk.store, limit=50)
     return visit.page(
         "problems.html.j2",
@@ -32,7 +31,7 @@ def problems(visit: Visitor) -> Response:
             *_single_mails(desk, sum(one.ledger.unknown for one in held), hide=hide),
             *_health(desk),
         ],
-        others=other_troubles(desk, hide=hide),
+        others=other_troubles(desk),
         dead=[(row, json.dumps(row["payload"], ensure_ascii=False, indent=1)[:4000]) for row in dead],
         message_topic=dead_letters.SEND,
     )
@@ -68,8 +67,7 @@ def _single_mails(desk: Desk, doubts_of_letters: int, *, hide: bool) -> list[Tro
     said = single_mails_wait(waiting, desk.zone)
     found = []
     if said and waiting.hold:
-        text = redact_text(said) if hide else said
-        found.append(Trouble("Single mails wait", text, waiting.hold.since, link=_link("pending", hide)))
+        found.append(Trouble("Single mails wait", said, waiting.hold.since, link=_link("pending", hide)))
     doubts = feedback_rows.doubts_open(desk.store)
     if doubts.unknown > doubts_of_letters:
         n = doubts.unknown - doubts_of_letters

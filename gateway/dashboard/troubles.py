@@ -12,7 +12,6 @@ from gateway.dashboard.desk import Desk
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import AbortCode
-from mailout.base.redact import redact_text
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
@@ -45,21 +44,21 @@ class Trouble:
     details: Sequence[tuple[str, str]] = field(default=())  # (code, message), folded away
 
 
-def held_and_failed(desk: Desk, *, hide: bool) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
+def held_and_failed(desk: Desk) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
     """Letters that wait for a person; and the others that failed, stand still, or were stopped before they
-    became letters. `hide`: addresses are not for everybody."""
+    became letters."""
     held = queue_rows.needing_a_person(desk.store)
     links = {f"/letters/{one.id}" for one in held}
     since, errors = _recent(desk)
     found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk)]
-    return held, _open(desk, since, [one for one in found if one.link not in links], hide=hide)
+    return held, _open(desk, since, [one for one in found if one.link not in links])
 
 
-def other_troubles(desk: Desk, *, hide: bool) -> Sequence[Trouble]:
+def other_troubles(desk: Desk) -> Sequence[Trouble]:
     """What is written down and is no letter's end: findings in what is written, and errors of no letter."""
     since, errors = _recent(desk)
     found = [*_findings(desk, errors), *_general(errors), *_refusals(desk, since)]
-    return _open(desk, since, found, hide=hide)
+    return _open(desk, since, found)
 
 
 def _recent(desk: Desk) -> tuple[float, Sequence[ErrorRecord]]:
@@ -67,12 +66,12 @@ def _recent(desk: Desk) -> tuple[float, Sequence[ErrorRecord]]:
     return since, [one for one in error_log.errors(desk.store, limit=ERRORS_READ) if one.at >= since]
 
 
-def _open(desk: Desk, since: float, found: Sequence[Trouble], *, hide: bool) -> Sequence[Trouble]:
+def _open(desk: Desk, since: float, found: Sequence[Trouble]) -> Sequence[Trouble]:
     """What nobody has closed since it happened, the latest first."""
     acts = history_rows.acts_of(desk.store, CLOSED, since)
     closed = {act.about: act.at for act in sorted(acts, key=lambda act: act.at)}
     shown = (one for one in found if not one.key or one.since > closed.get(one.key, 0.0))
-    return sorted((_plain(one, hide=hide) for one in shown), key=lambda one: -one.since)
+    return sorted((_plain(one) for one in shown), key=lambda one: -one.since)
 
 
 def waits_for_a_person(desk: Desk, mailout: Mailout) -> Trouble:
@@ -223,15 +222,10 @@ def _title(mailout: Mailout) -> str:
     return f"“{sample_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
 
 
-def _plain(one: Trouble, *, hide: bool) -> Trouble:
-    """Without paths of the server, which help nobody here; without addresses, where they are not for all."""
-
-    def shown(text: str) -> str:
-        text = _SERVER_PATH.sub(r"\1", text)
-        return redact_text(text) if hide else text
-
-    details = [(code, shown(message)) for code, message in one.details]
-    return replace(one, said=shown(one.said), details=details)
+def _plain(one: Trouble) -> Trouble:
+    """Without paths of the server, which help nobody here."""
+    details = [(code, _SERVER_PATH.sub(r"\1", message)) for code, message in one.details]
+    return replace(one, said=_SERVER_PATH.sub(r"\1", one.said), details=details)
 
 
 REMEDIES = {
