@@ -30,7 +30,7 @@ from cli.processes.prefect_home import (
     parts_environment,
     starting,
 )
-from cli.processes.stale_runs import clear_stale_runs, end_orphaned_runs, give_back_taken_runs
+from cli.processes.stale_runs import clear_stale_runs, put_runs_right
 from cli.processes.supervisor import Supervisor
 from cli.show import near
 from mailout.app import notification_wiring, wiring
@@ -126,9 +126,9 @@ def _tidy_up(env: Mapping[str, str], stop: threading.Event) -> None:
     while not stop.wait(TIDY_UP_SECONDS):
         drop_leftovers(env, time.time())
         try:
-            if given_back := give_back_taken_runs(env):
+            given_back, _ = put_runs_right(env)
+            if given_back:
                 note(f"{given_back} runs that a worker had taken and not begun are given to the next one.")
-            end_orphaned_runs(env)
         except MailoutError:
             continue  # its server may just be starting again: at the next look
 

@@ -12,7 +12,7 @@ from mailout.base.errors import UsageError
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def certificates() -> ssl.SSLContext:
     """Read once. `mailout up` asks its server every few seconds, and httpx would read them all each time."""
     return httpx.create_ssl_context()
 
@@ -20,7 +20,7 @@ def _certificates() -> ssl.SSLContext:
 def answers(url: str, seconds: float = 5.0, *, trust_env: bool = True) -> bool:
     """Within so many seconds; `trust_env`: by way of a proxy, if there is one."""
     try:
-        answer = httpx.get(url, timeout=seconds, verify=_certificates(), trust_env=trust_env)
+        answer = httpx.get(url, timeout=seconds, verify=certificates(), trust_env=trust_env)
     except httpx.TransportError:
         return False
     return answer.status_code < httpx.codes.INTERNAL_SERVER_ERROR

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from cli.prefect_auth import AUTH_FILE, for_server_at
+from cli.processes.listening import certificates
 from flows.orphans import is_up
 from mailout.base.dotenv_file import dotenv
 from mailout.base.errors import MailoutError
@@ -73,7 +74,8 @@ def _pages_of(api: str) -> str:
 
 
 def client(env: Mapping[str, str]) -> httpx.Client:
-    return httpx.Client(base_url=f"{env['PREFECT_API_URL'].rstrip('/')}/", headers=headers(env), timeout=60)
+    url = f"{env['PREFECT_API_URL'].rstrip('/')}/"
+    return httpx.Client(base_url=url, headers=headers(env), timeout=60, verify=certificates())
 
 
 def request(api: httpx.Client, method: str, path: str, body: Any = None) -> httpx.Response:

@@ -57,27 +57,25 @@ def _drop_late_runs(api: httpx.Client) -> int:
     return sum(request(api, "DELETE", f"flow_runs/{id}").is_success for id in ours)
 
 
-def give_back_taken_runs(env: Mapping[str, str]) -> int:
-    """Runs that a worker took and did not begin in all this time: it may have died. Any worker takes them
-    again. Two of one run at once do no harm: the store is the brake. How many."""
+def put_runs_right(env: Mapping[str, str]) -> tuple[int, int]:
+    """While workers run: how many runs were given back, and how many were ended.
+
+    Given back are those that a worker took and did not begin in all this time: it may have died. Any worker
+    takes them again. Two of one run at once do no harm: the store is the brake.
+    Ended are letters' runs within a run that is over: they were killed together. That their hearts have
+    stopped says so, too, unless Prefect's server could not read a beat (its database is locked now and then).
+    """
     long_ago = datetime.now(UTC) - timedelta(seconds=BEGIN_SECONDS)
     with client(env) as api:
-        taken = [run for run in _unattended(api, "PENDING") if run.get("deployment_id")]
+        runs = _unattended(api, "PENDING", "RUNNING")
+        taken = [run for run in runs if run["state_type"] == "PENDING" and run.get("deployment_id")]
         given_back = [one for one in taken if datetime.fromisoformat(one["state"]["timestamp"]) < long_ago]
-        for run in given_back:
-            ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": OVER["PENDING"], "force": True})
-    return len(given_back)
-
-
-def end_orphaned_runs(env: Mapping[str, str]) -> int:
-    """Letters' runs within a run that is over: they were killed together. That their hearts have stopped says
-    so, too, unless Prefect's server could not read a beat (its database is locked now and then). How many."""
-    with client(env) as api:
-        within = [run for run in _unattended(api, "RUNNING") if run.get("parent_task_run_id")]
+        within = [run for run in runs if run["state_type"] == "RUNNING" and run.get("parent_task_run_id")]
         orphans = [run for run in within if _is_over(api, run["parent_task_run_id"])]
-        for run in orphans:
-            ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": KILLED, "force": True})
-    return len(orphans)
+        for state, those in ((OVER["PENDING"], given_back), (KILLED, orphans)):
+            for run in those:
+                ask(api, "POST", f"flow_runs/{run['id']}/set_state", {"state": state, "force": True})
+    return len(given_back), len(orphans)
 
 
 def _is_over(api: httpx.Client, task_run: str) -> bool:
@@ -88,8 +86,8 @@ def _is_over(api: httpx.Client, task_run: str) -> bool:
     return all(one is not None and datetime.fromisoformat(one) < long_ago for one in ended)
 
 
-def _unattended(api: httpx.Client, state: str) -> list[dict[str, Any]]:
+def _unattended(api: httpx.Client, *states: str) -> list[dict[str, Any]]:
     """Runs that a worker started, and those below them. A command's own run is the command's."""
-    body = {"flow_runs": {"state": {"type": {"any_": [state]}}}, "limit": MOST_RUNS}
+    body = {"flow_runs": {"state": {"type": {"any_": states}}}, "limit": MOST_RUNS}
     rows = ask(api, "POST", "flow_runs/filter", body)
     return [one for one in rows if one.get("deployment_id") or one.get("parent_task_run_id")]

@@ -50,9 +50,9 @@ def test_a_run_that_a_killed_worker_took_with_it_begins_after_all(
     id = deployed.ask(f"deployments/{flow}/create_flow_run", {"state": {"type": "SCHEDULED"}})["id"]
     taken = {"state": {"type": "PENDING", "name": "Submitting"}, "force": True}
     deployed.ask(f"flow_runs/{id}/set_state", taken)
-    assert stale_runs.give_back_taken_runs(deployed.env) == 0, "its worker may be about to begin it"
+    assert stale_runs.put_runs_right(deployed.env) == (0, 0), "its worker may be about to begin it"
     monkeypatch.setattr(stale_runs, "BEGIN_SECONDS", 0.0)
-    assert stale_runs.give_back_taken_runs(deployed.env) == 1
+    assert stale_runs.put_runs_right(deployed.env) == (1, 0)
     assert {one["id"]: one["state_type"] for one in deployed.find("flow_runs")}[id] == "SCHEDULED"
     address = f"{deployed.url}/flow_runs/{id}"
     patiently(partial(httpx.delete, address, trust_env=False, timeout=60), "it is deleted")
@@ -69,9 +69,9 @@ def test_a_letters_run_ends_with_the_run_that_it_was_begun_in(
     within = {"flow_id": flow, "state": running, "parent_task_run_id": deployed.ask("task_runs/", task)["id"]}
     letter = deployed.ask("flow_runs/", within)["id"]
     monkeypatch.setattr(stale_runs, "ENDS_WITHIN_SECONDS", 0.0)
-    assert stale_runs.end_orphaned_runs(deployed.env) == 0, "it is running"
+    assert stale_runs.put_runs_right(deployed.env) == (0, 0), "it is running"
     deployed.ask(f"flow_runs/{around}/set_state", {"state": over, "force": True})
-    assert stale_runs.end_orphaned_runs(deployed.env) == 1
+    assert stale_runs.put_runs_right(deployed.env) == (0, 1)
     assert {one["id"]: one["state_type"] for one in deployed.find("flow_runs")}[letter] == "CRASHED"
     for id in (letter, around):
         address = f"{deployed.url}/flow_runs/{id}"
