@@ -6,9 +6,12 @@ written and its answer read here. boto3's own client stays for everything that i
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,6 +41,21 @@ class Target:
     region: str
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A request without its body, signed but for that."""
+
+    request: AWSRequest
+    signer: SigV4Auth
+    canonical: str  # what is signed, up to the body's hash
+    lines: str  # up to the signature
+
+    def sign(self, body: bytes) -> bytes:
+        told = self.signer.string_to_sign(self.request, self.canonical + hashlib.sha256(body).hexdigest())
+        signature = self.signer.signature(told, self.request)
+        return f"{self.lines}{signature}\r\nContent-Length: {len(body)}\r\n\r\n".encode("latin-1")
+
+
 class SesClient:
     """Safe to use from several threads: each call has a connection of its own."""
 
@@ -59,6 +77,7 @@ class SesClient:
         )
         self._credentials = session.get_credentials()
         self._targets = {operation: _target(self.boto, operation) for operation in _SMALLEST_REQUESTS}
+        self._head = lru_cache(maxsize=2 * len(self._targets))(self._head_of_a_second)
         self._connections = Connections(
             self._targets[SEND].url,
             ca_bundle=core.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE"),
@@ -68,26 +87,34 @@ class SesClient:
 
     def post(self, operation: str, body: bytes, call: Call) -> Answer:
         """One request. Whatever it raises, `call.written` says whether it may have been accepted."""
-        target = self._targets[operation]
-        return self._connections.exchange(self._request(target, body), call)
+        return self._connections.exchange(self._request(operation, body), call)
 
     def close(self) -> None:
         self._connections.close()
         self.boto.close()
 
-    def _request(self, target: Target, body: bytes) -> bytes:
-        signed = AWSRequest("POST", target.url, target.headers, body)
+    def _request(self, operation: str, body: bytes) -> bytes:
         credentials: Any = self._credentials and self._credentials.get_frozen_credentials()
-        SigV4Auth(credentials, target.service, target.region).add_auth(signed)
+        return self._head(operation, credentials, int(time.time())).sign(body) + body
+
+    def _head_of_a_second(self, operation: str, credentials: Any, second: int) -> Head:
+        """The requests of one second differ in their bodies alone: botocore would need 70 µs for each."""
+        target = self._targets[operation]
+        request = AWSRequest("POST", target.url, target.headers, b"")
+        signer = SigV4Auth(credentials, target.service, target.region)
+        signer.add_auth(request)
+        authorization = request.headers["Authorization"]
+        del request.headers["Authorization"]  # which nobody signs
         lines = [
             *self._connections.request_lines(urlsplit(target.url).path),
-            *(f"{name}: {value}" for name, value in signed.headers.items()),
+            *(f"{name}: {value}" for name, value in request.headers.items()),
             "Accept-Encoding: identity",
-            f"Content-Length: {len(body)}",
+            f"Authorization: {authorization.removesuffix(authorization.rpartition('=')[2])}",
         ]
         if any("\n" in line or "\r" in line for line in lines):
             raise ValueError("a header has more than one line")
-        return "\r\n".join((*lines, "", "")).encode("latin-1") + body
+        canonical = signer.canonical_request(request).removesuffix(hashlib.sha256().hexdigest())
+        return Head(request, signer, canonical, "\r\n".join(lines))
 
 
 def _target(client: Any, operation: str) -> Target:

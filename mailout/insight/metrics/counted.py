@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -135,6 +136,7 @@ def counts_of(step: Step, reply: StepReply) -> Mapping[Sample, float]:
         (State.PENDING, len(step.withdraw)),
     ):
         counts[Counter.TRANSITIONS, state] += n
+    durations: dict[State, list[float]] = defaultdict(list)
     for result in step.results:
         state, category = result.state, result.category
         counts[Counter.TRANSITIONS, state] += 1
@@ -146,10 +148,12 @@ def counts_of(step: Step, reply: StepReply) -> Mapping[Sample, float]:
         if state is State.RETRY_SCHEDULED or throttled:
             counts[Counter.RETRIES, category or OTHER] += 1
         if result.duration_ms is not None:
-            took = result.duration_ms / 1000
-            # Cumulative, as it is shown: every bucket holds what the smaller ones hold.
-            for end in ENDS[bisect_left(BUCKETS, took) :]:
-                counts[f"{DURATION}_bucket", f"{state} {end}"] += 1
-            counts[f"{DURATION}_sum", state] += took
-            counts[f"{DURATION}_count", state] += 1
+            durations[state].append(result.duration_ms / 1000)
+    for state, seconds in durations.items():
+        seconds.sort()
+        # Cumulative, as it is shown: every bucket holds what the smaller ones hold.
+        for end, limit in zip(ENDS, (*BUCKETS, math.inf), strict=True):
+            counts[f"{DURATION}_bucket", f"{state} {end}"] += bisect_right(seconds, limit)
+        counts[f"{DURATION}_sum", state] += sum(seconds)
+        counts[f"{DURATION}_count", state] += len(seconds)
     return counts
