@@ -209,7 +209,8 @@ def _start(
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
             command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
-            supervisor.start(f"worker-{number}", [*python, *command], ends_first=True)
+            part, temporary = f"worker-{number}", home / "tmp" / f"worker-{number}"
+            supervisor.start(part, [*python, *command], ends_first=True, temporary=temporary)
     if notify and not plan.only_workers and not stop.is_set():
         supervisor.start("notifications", [*python, "cli", "notify", "--prefect"], ends_first=True)
     if not plan.only_workers:

@@ -46,6 +46,7 @@ class Part:
     restart_at: float = 0.0
     health: str | None = None  # an address that answers while the process is well
     answered_at: float | None = None  # since it was started
+    temporary: Path | None = None  # a folder of its own for temporary files
 
     @property
     def runs(self) -> bool:
@@ -64,11 +65,17 @@ class Supervisor:
         logs.mkdir(parents=True, exist_ok=True)
 
     def start(
-        self, name: str, command: Sequence[str], *, ends_first: bool = False, health: str | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        ends_first: bool = False,
+        health: str | None = None,
+        temporary: Path | None = None,
     ) -> Part:
         log = self.logs / f"{name}.log"
         rotate(log)
-        part = Part(name, command, log, ends_first, health=health)
+        part = Part(name, command, log, ends_first, health=health, temporary=temporary)
         self.parts.append(part)
         self._spawn(part)
         if health is not None:
@@ -141,10 +148,15 @@ class Supervisor:
         self._tell_orphan_guard()
 
     def _spawn(self, part: Part) -> None:
+        env = self.env
+        if part.temporary is not None:
+            part.temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _clear_after_prefect(part.temporary)
+            env = {**env, "TMPDIR": str(part.temporary)}
         with part.log.open("ab") as log:
             part.process = subprocess.Popen(
                 part.command,
-                env=self.env,
+                env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -176,6 +188,13 @@ def _signal(group: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _clear_after_prefect(temporary: Path) -> None:
+    """What a worker of Prefect's leaves when it is killed: each run's environment, secrets and all. Nothing
+    else: a run that has outlived its worker may have files here."""
+    for folder in (*temporary.glob("prefect-workspace-attempt-*"), temporary / "runner_storage"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def rotate_large(logs: Path) -> None:

@@ -90,6 +90,28 @@ def test_who_dies_is_started_again_each_time_later(supervisor: Supervisor, told:
     assert part.restart_at - part.started_at >= 4 * module.FIRST_WAIT
 
 
+def test_what_a_killed_worker_has_left_goes_when_it_is_started_again(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    """Prefect writes down the environment of each run, and with it all secrets that are set there."""
+    temporary = tmp_path / "worker-1"
+    code = f"import tempfile; tempfile.mkdtemp(prefix='prefect-workspace-attempt-'); {SLEEP}"
+    part = supervisor.start("worker-1", [sys.executable, "-c", code], temporary=temporary)
+    (left,) = wait_for(lambda: list(temporary.iterdir()), "it has a temporary folder")
+    (temporary / "of a run").touch()
+    assert part.process is not None
+    part.process.kill()
+
+    def is_another() -> bool:
+        supervisor.look_after()
+        return {path.name for path in temporary.iterdir()} - {left.name, "of a run"} != set()
+
+    wait_for(is_another, "it is started again")
+    assert not left.exists()
+    assert (temporary / "of a run").exists()
+    assert temporary.stat().st_mode & 0o077 == 0
+
+
 def test_who_lives_is_left_alone(supervisor: Supervisor, told: list[str]) -> None:
     part = start(supervisor, SLEEP)
     before = part.process
