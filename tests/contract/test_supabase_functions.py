@@ -18,6 +18,7 @@ from psycopg.types.json import Jsonb
 
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.acts import SQL_NAMES
+from mailout.adapters.supabase.client import LONG_ACTS
 from mailout.base.ids import uuid_of
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.pacing import PaceState, reserve
@@ -56,6 +57,11 @@ def test_the_ledgers_columns_are_pythons(admin: psycopg.Connection[Any]) -> None
     for state in State:
         (column,) = admin.execute("select mailout_column(%s)", (state.value,)).fetchone()
         assert column == COLUMN_OF.get(state)
+
+
+def test_the_client_waits_for_who_may_take_a_minute(admin: psycopg.Connection[Any]) -> None:
+    named = admin.execute("select proname from pg_proc where 'statement_timeout=60s' = any(proconfig)")
+    assert {name for (name,) in named} == set(LONG_ACTS)
 
 
 def test_every_act_that_is_passed_on_finds_its_function(admin: psycopg.Connection[Any]) -> None:

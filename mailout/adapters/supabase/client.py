@@ -14,6 +14,11 @@ from mailout.base.errors import SettingsError, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
 """Longer than the database's own 8 s, so that it is the database that gives up first."""
+LONG_ACTS = {
+    f"mailout_{act}": httpx.Timeout(65.0, connect=5.0)
+    for act in ("set_content", "apply_events", "forget", "discard_unbegun", "undo_import", "erase_sign_ups")
+}
+"""These may take it a minute."""
 
 
 class SupabaseRpc:
@@ -28,7 +33,7 @@ class SupabaseRpc:
         self._http = httpx.Client(
             timeout=timeout,
             limits=httpx.Limits(keepalive_expiry=20.0),
-            event_hooks={"response": [_check_status]},
+            event_hooks={"request": [_be_patient], "response": [_check_status]},
         )
         client = Client(
             url,
@@ -54,6 +59,12 @@ class SupabaseRpc:
 
     def close(self) -> None:
         self._http.close()
+
+
+def _be_patient(request: httpx.Request) -> None:
+    """supabase-py has one time limit for all calls."""
+    if limit := LONG_ACTS.get(request.url.path.rpartition("/")[2]):
+        request.extensions["timeout"] = limit.as_dict()
 
 
 def _check_status(response: httpx.Response) -> None:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -102,6 +103,20 @@ def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
     with pytest.raises(StoreUnavailable):
         rpc("mailout_step", {"step": {}})
     assert len(stub.calls) == 1
+
+
+def test_who_may_take_a_minute_is_waited_for(url: str, stub: type[Stub]) -> None:
+    """Else somebody is told that nobody was forgotten, while the database goes on and forgets them."""
+    stub.silence = threading.Event()
+    hasty = SupabaseRpc(url, SECRET, timeout=httpx.Timeout(0.3))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(hasty, "mailout_forget", {})
+        with pytest.raises(StoreUnavailable):
+            hasty("mailout_unsubscribe", {})
+        assert not waiting.done()
+        stub.silence.set()
+    assert isinstance(waiting.exception(), StoreUnavailable)
+    hasty.close()
 
 
 def test_no_answer_in_time_is_an_outage_too(url: str, stub: type[Stub]) -> None:
