@@ -108,6 +108,15 @@ def as_written(address: str) -> str:
         return address
 
 
+@lru_cache(maxsize=1024)
+def punycode(domain: str) -> str:
+    """Of an international domain; empty: there is none."""
+    try:
+        return idna.encode(domain, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        return ""
+
+
 class AddressList(NamedTuple):
     """`TEST_EMAILS`: who receives a test run, sorted, and what was dropped, for the log."""
 

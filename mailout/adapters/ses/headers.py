@@ -6,9 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-import idna
-
-from mailout.base.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH
+from mailout.base.addresses import MAX_LENGTH, MAX_LOCAL_LENGTH, punycode
 from mailout.outbox.delivery.mime import display_name, unstructured, unsubscribe_by_mail
 from mailout.outbox.delivery.port import Mail
 
@@ -30,18 +28,9 @@ def one_line(text: str) -> str:
 def address(email: str) -> str | None:
     """As SES takes it, the domain in punycode; None where SES cannot take it at all."""
     local, _, domain = email.rpartition("@")
-    taken = email if domain.isascii() else f"{local}@{_punycode(domain)}"
+    taken = email if domain.isascii() else f"{local}@{punycode(domain)}"
     fits = len(local) <= MAX_LOCAL_LENGTH and len(taken) <= MAX_LENGTH
     return taken if fits and _ADDRESS.fullmatch(taken) else None
-
-
-@lru_cache(maxsize=1024)
-def _punycode(domain: str) -> str:
-    """Empty: there is none."""
-    try:
-        return idna.encode(domain, uts46=True).decode("ascii")
-    except idna.IDNAError:
-        return ""
 
 
 @lru_cache(maxsize=1024)

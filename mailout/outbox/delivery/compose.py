@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
+from mailout.base.addresses import punycode
 from mailout.base.errors import UsageError
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.content.footer import Footer
@@ -136,7 +137,7 @@ def list_id(list_key: str | None, from_email: str) -> str:
     """RFC 2919: the list's name under the sender's domain. A mailout without a list is everybody's."""
     label = re.sub(r"[^a-z0-9]+", "-", (list_key or GENERAL).lower()).strip("-") or GENERAL
     domain = from_email.rpartition("@")[2]
-    return f"{label[:60]}.{domain if domain.isascii() else domain.encode('idna').decode()}"
+    return f"{label[:60]}.{domain if domain.isascii() else punycode(domain)}"
 
 
 def list_name(list_key: str | None, org_name: str, name: str | None = None) -> str:

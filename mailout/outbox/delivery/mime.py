@@ -15,6 +15,7 @@ from email.utils import formatdate
 from functools import lru_cache
 from urllib.parse import quote
 
+from mailout.base.addresses import punycode
 from mailout.letters.content.document import one_line
 from mailout.letters.content.model import Content, Segments
 from mailout.outbox.delivery.port import Mail
@@ -234,9 +235,4 @@ def _address(email: str) -> str:
 
 def _domain(domain: str) -> str:
     """A header is ASCII: international names go as punycode."""
-    if domain.isascii():
-        return _NEVER_IN_BRACKETS.sub("", domain)
-    try:
-        return domain.encode("idna").decode()
-    except UnicodeError:
-        return domain
+    return _NEVER_IN_BRACKETS.sub("", domain) if domain.isascii() else punycode(domain) or domain
