@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from gateway.dashboard.desk import Action, Admin, AdminAct, Desk, page_routes
 from mailout.base.addresses import TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
+from mailout.base.ids import keyed_hash
 from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
@@ -129,7 +129,7 @@ def add(act: AdminAct) -> Response:
     row = SubscriberRow(written, norm, attributes=attributes, lists=lists)
     if act.desk.store.import_subscribers([row]).forgotten:
         raise UsageError(f"{norm} asked to be forgotten. They may sign up again themselves.")
-    return act.done("added a person", hidden(norm), _how_it_stands(act.desk, norm, listed))
+    return act.done("added a person", _hidden(act, norm), _how_it_stands(act.desk, norm, listed))
 
 
 @routes.post("/person/edit")
@@ -145,7 +145,7 @@ def edit(act: AdminAct) -> Response:
     changed = {name: value for name, value in given.items() if name and value}
     if not act.desk.store.edit_subscriber(norm, kept | changed):
         raise NotFound(f"There is no subscriber {norm}.")
-    return act.done("edited a person", hidden(norm), "Saved.")
+    return act.done("edited a person", _hidden(act, norm), "Saved.")
 
 
 @routes.post("/person/unsubscribe")
@@ -156,7 +156,7 @@ def unsubscribe(act: AdminAct) -> Response:
         raise UsageError(f"{norm} was not subscribed: nothing has changed.")
     what = "unsubscribed a person" + (" from a list" if listed else "")
     said = f"{norm} gets no more mail{f' of the list {listed}' if listed else ''}."
-    return act.done(what, hidden(norm), f"{said} For a day you can undo it here.")
+    return act.done(what, _hidden(act, norm), f"{said} For a day you can undo it here.")
 
 
 @routes.post("/person/undo")
@@ -166,7 +166,7 @@ def undo(act: AdminAct) -> Response:
     if not act.desk.store.undo_unsubscribe(norm, listed):
         raise UsageError("It cannot be undone here: a day has passed, or something else ended it.")
     said = f"{norm} gets mail again{f' of the list {listed}' if listed else ''}."
-    return act.done("undid an unsubscribe", hidden(norm), said)
+    return act.done("undid an unsubscribe", _hidden(act, norm), said)
 
 
 @routes.post("/person/forget")
@@ -178,7 +178,7 @@ def forget(act: AdminAct) -> Response:
     act.back_to("/people")
     act.desk.tools.forget(norm)
     said = "The person is forgotten. Imports leave the address out from now on."
-    return act.done("forgot a person", hidden(norm), said)
+    return act.done("forgot a person", _hidden(act, norm), said)
 
 
 def _named(act: Action) -> str:
@@ -274,9 +274,13 @@ def name_of(person: SubscriberColumns) -> str:
     return str(known.get("name") or " ".join(str(known[key]) for key in _NAMES if known.get(key)))
 
 
-def hidden(email_norm: str) -> str:
-    """For the log of acts, which outlives a person who asks to be forgotten."""
-    return f"person {sha256(email_norm.encode()).hexdigest()[:12]}"
+def _hidden(act: Action, email_norm: str) -> str:
+    """For the log of acts, which outlives a person who asks to be forgotten: keyed, so that nobody can try
+    addresses out."""
+    settings = act.desk.settings
+    password = settings.admin_password.get_secret_value() if settings.admin_password else ""
+    key = "".join((*settings.unsubscribe_keys[:1], password))
+    return f"person {keyed_hash(key.encode(), email_norm)[:12]}"
 
 
 def _page_of(email_norm: str) -> str:

@@ -21,6 +21,7 @@ class Erased:
     """What was touched, and what is still out of reach."""
 
     done: Forgotten
+    reports: int = 0  # files that had the address
     mail_files: list[Path] = field(default_factory=list)  # of the folder transport: they are left alone
     archives: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # archives on other machines
@@ -38,7 +39,9 @@ def forget(engine: Engine, address: str) -> Erased:
     erased = Erased(engine.store.forget(address, instead))
     _in_archives(engine, erased, address, instead)
     done = erased.done
-    if not (done.subscribers or done.messages or done.events or done.errors or erased.archives):
+    erased.reports = engine.reporting.forget(address, instead)
+    found = (done.subscribers, done.messages, done.events, done.errors, erased.archives, erased.reports)
+    if not any(found):
         raise NotFound(f"Nothing is known of {address}.", remedy=erased.out_of_reach or None)
     for mailout in done.mailouts:
         engine.report(mailout)
@@ -63,4 +66,3 @@ def _in_archives(engine: Engine, erased: Erased, address: str, instead: str) -> 
             erased.missing.append(place)
         elif changed:
             erased.archives.append(place)
-            engine.reporting.forget(mailout.id, address, instead)

@@ -101,6 +101,10 @@ def test_a_person_can_be_forgotten(mailout: Commands) -> None:
     assert sent["ledger"]["sent"] == 2
     again = mailout("subscribers", "forget", "ana@example.org", "--yes")
     assert (again.code, again.one_line) == (2, "mailout: Nothing is known of ana@example.org.")
+    (report,) = (mailout.home / "reports").glob("*.csv")
+    report.write_text("ana@example.org,sent\nbo@example.org,sent\n")  # as if the first one was cut off
+    assert mailout("subscribers", "forget", "ana@example.org", "--json", "--yes").data["reports"] == 1
+    assert "ana@example.org" not in report.read_text()
 
 
 def test_what_cannot_be_read_is_said(mailout: Commands) -> None:

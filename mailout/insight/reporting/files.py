@@ -25,10 +25,15 @@ def parts_directory(reports: Path, mailout_id: str) -> Path:
     return reports / mailout_id
 
 
-def replace_address(path: Path, address: str, instead: str) -> None:
-    """Wherever it stands by itself, line by line."""
-    with replacing(path) as file, path.open(encoding="utf-8", newline="") as old:
-        file.writelines(without_address(line, address, instead) for line in old)
+def replace_address(path: Path, address: str, instead: str) -> bool:
+    """Wherever it stands by itself, line by line; whether it stood there."""
+    with path.open(encoding="utf-8", newline="") as old:
+        if not any(without_address(line, address, instead) != line for line in old):
+            return False
+        old.seek(0)
+        with replacing(path) as file:
+            file.writelines(without_address(line, address, instead) for line in old)
+    return True
 
 
 @contextmanager

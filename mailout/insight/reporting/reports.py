@@ -79,11 +79,11 @@ class Reporting:
         if not csv.exists() or not html.exists():
             self._write(Reports(summarise(self.store, id, census=self.census), csv, html))
 
-    def forget(self, id: str, address: str, instead: str) -> None:
-        """In the files of an archived mailout, which cannot be made again."""
-        for path in self._paths(id):
-            if path.exists():
-                replace_address(path, address, instead)
+    def forget(self, address: str, instead: str) -> int:
+        """In every file on this machine: an archived mailout's cannot be made again, and whoever erased
+        this person before may have been cut off. How many files had the address."""
+        files = (*self.folder.glob("*.csv"), *self.folder.glob("*.html"))
+        return sum(replace_address(path, address, instead) for path in files)
 
     def _paths(self, id: str) -> tuple[Path, Path]:
         return csv_path(self.folder, id), html_path(self.folder, id)
