@@ -234,7 +234,7 @@ def forget(
         print_json(
             {
                 **asdict(done),
-                "reports": erased.reports,
+                "reports": sorted(erased.reports),
                 "mail_files": [str(file) for file in files],
                 "archives": erased.archives,
                 "archives_out_of_reach": erased.missing,
@@ -244,7 +244,7 @@ def forget(
     say(
         f"{address} is forgotten: {count(done.subscribers, 'subscriber')}, {count(done.messages, 'message')},"
         f" {count(done.events, 'event')}, {count(done.errors, 'error')};"
-        f" {count(erased.reports, 'report')} written again."
+        f" {count(len(erased.reports), 'report')} written again."
     )
     if erased.archives:
         say(f"Erased from {count(len(erased.archives), 'archive')} as well.")

@@ -21,7 +21,7 @@ class Erased:
     """What was touched, and what is still out of reach."""
 
     done: Forgotten
-    reports: int = 0  # files that had the address
+    reports: set[str] = field(default_factory=set)  # mailouts whose files are written again
     mail_files: list[Path] = field(default_factory=list)  # of the folder transport: they are left alone
     archives: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # archives on other machines
@@ -35,6 +35,7 @@ class Erased:
 
 def forget(engine: Engine, address: str) -> Erased:
     """NotFound: nothing was known of this (normalised) address."""
+    engine.store.normalise_addresses()  # theirs may be one that only the next mailout would understand
     instead = f"forgotten:{token_hex(16)}"  # random: a hash could be tried out
     erased = Erased(engine.store.forget(address, instead))
     _in_archives(engine, erased, address, instead)
@@ -45,6 +46,7 @@ def forget(engine: Engine, address: str) -> Erased:
         raise NotFound(f"Nothing is known of {address}.", remedy=erased.out_of_reach or None)
     for mailout in done.mailouts:
         engine.report(mailout)
+    erased.reports.update(done.mailouts)
     erased.mail_files = wiring.mail_files(engine.settings, address)
     return erased
 

@@ -7,7 +7,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -19,7 +22,10 @@ from psycopg.types.json import Jsonb
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.acts import SQL_NAMES
 from mailout.adapters.supabase.client import LONG_ACTS
+from mailout.app.engine import Engine
+from mailout.app.forgetting import forget
 from mailout.base.ids import uuid_of
+from mailout.base.settings import load_settings
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.pacing import PaceState, reserve
 from mailout.outbox.delivery.protocol import Bucket, Claimed, Pace, Step
@@ -245,3 +251,17 @@ def test_a_cancel_among_senders_leaves_nothing_waiting(store: SupabaseStore) -> 
     assert (ledger.pending, ledger.in_flight) == (0, 0)
     assert ledger.sent + ledger.suppressed == 400
     assert ledger.sent == sum(len(racer.got) for racer in racers)
+
+
+def test_who_is_forgotten_before_their_address_was_understood_does_not_come_back(
+    admin: psycopg.Connection[Any], store: SupabaseStore, tmp_path: Path
+) -> None:
+    """SQL cannot make punycode: what a form wrote waits for the next mailout, which would mail them."""
+    admin.execute("insert into subscribers (email) values ('ann@bücher.example')")
+    settings = load_settings({"MAILOUT_HOME": str(tmp_path)})
+    engine = cast(
+        Engine,
+        SimpleNamespace(store=store, settings=settings, reporting=Mock(**{"forget.return_value": set()})),
+    )
+    assert forget(engine, "ann@xn--bcher-kva.example").done.subscribers == 1
+    assert admin.execute("select count(*) from subscribers").fetchone() == (0,)

@@ -79,11 +79,13 @@ class Reporting:
         if not csv.exists() or not html.exists():
             self._write(Reports(summarise(self.store, id, census=self.census), csv, html))
 
-    def forget(self, address: str, instead: str) -> int:
+    def forget(self, address: str, instead: str) -> set[str]:
         """In every file on this machine: an archived mailout's cannot be made again, and whoever erased
-        this person before may have been cut off. How many files had the address."""
+        this person before may have been cut off. The mailouts whose files had the address."""
         files = (*self.folder.glob("*.csv"), *self.folder.glob("*.html"))
-        return sum(replace_address(path, address, instead) for path in files)
+        found = {path.stem for path in files if replace_address(path, address, instead)}
+        parts = self.folder.glob("*/*.part.csv")
+        return found | {path.parent.name for path in parts if replace_address(path, address, instead)}
 
     def _paths(self, id: str) -> tuple[Path, Path]:
         return csv_path(self.folder, id), html_path(self.folder, id)

@@ -30,3 +30,16 @@ def test_one_person_is_taken_out_and_his_namesakes_stay(tmp_path: Path, line: st
     path.write_bytes(f"email,status\n{line}".encode())
     replace_address(path, "ann@example.org", "X")
     assert path.read_bytes() == f"email,status\n{wanted}".encode()
+
+
+def test_a_person_is_found_as_html_writes_him(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("<td>o&#39;brien@example.org</td>")
+    assert replace_address(path, "o'brien@example.org", "X")
+    assert path.read_text() == "<td>X</td>"
+    assert not replace_address(path, "o'brien@example.org", "X")
+
+
+def test_an_empty_file_has_nobody(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").touch()
+    assert not replace_address(tmp_path / "empty.csv", "ann@example.org", "X")
