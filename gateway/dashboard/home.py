@@ -13,7 +13,6 @@ from gateway.dashboard.health import reds
 from gateway.dashboard.letters import planned_letters
 from gateway.dashboard.people import people_chart, people_now
 from gateway.dashboard.troubles import Trouble, held_and_failed
-from mailout.base.redact import redact_text
 from mailout.insight.history import history_rows
 from mailout.insight.reporting.phrases import count, forecast_text, left_alone, single_mails_wait
 from mailout.letters.content.sample import sample_subject
@@ -63,7 +62,7 @@ def _moving(visit: Visit) -> dict[str, Any]:
     forecast = snapshot.forecasts.get(active.id) if active and goes_on_by is None else None
     return {
         "sentence": sentence(snapshot, held, troubles, red),
-        "singles": redact_text(single_mails_wait(snapshot.single_mails, desk.zone) or ""),
+        "singles": single_mails_wait(snapshot.single_mails, desk.zone),
         "for_you": held[:5],
         "troubles": shown[:TROUBLES_ON_HOME],
         "more_troubles": len(shown) - TROUBLES_ON_HOME,

@@ -249,6 +249,8 @@ def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
     """After adding somebody who may have been known."""
     person = subscriber_rows.subscriber(desk.store, norm)
     back = "Only they themselves can come back, by signing up again."
+    if person["complained_at"]:
+        return f"{norm} complained about a mail: no letter goes there, and nothing brings them back."
     if person["status"] == "unsubscribed":
         return f"{norm} had unsubscribed and stays so: no letter goes there. {back}"
     if person["status"] == "bounced":

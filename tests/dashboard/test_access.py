@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ from gateway.wrong_passwords import (
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.history import history_rows
+from mailout.outbox.queue.mailout import DeferReason
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
 from tests.dashboard.scene import PAGE, real_forecast
 from tests.gateway.serving import served
@@ -274,6 +276,25 @@ def test_an_editor_sees_letters_and_tests_and_nothing_more(dashboard: Site) -> N
     tested = dashboard.act(f"/letters/{dashboard.ids['test']}/test")
     assert "on its way" in tested.text
     assert history_rows.acts(dashboard.store)[0].what == "asked for a test"
+
+
+def test_an_editor_reads_nobodys_address_in_what_a_letter_waits_for(dashboard: Site) -> None:
+    """Nor in the filter of its segment, which may name somebody."""
+    id = dashboard.ids["planned"]
+    dashboard.store.defer(
+        id, DeferReason.PAUSED, None, "2 people have no value: ana@example.org and another."
+    )
+    told = json.dumps({"text": 'email = "bo@example.org"', "of": 9, "hash": "x"})
+    with dashboard.store.db.write() as tx:
+        tx.execute("UPDATE campaign_queue SET segment_filter = ? WHERE id = ?", (told, id))
+    pages = ("/", "/letters", "/letters?show=planned", f"/letters/{id}", f"/letters/{id}/live", "/problems")
+    seen = {}
+    for password in (ADMIN, EDITOR):
+        dashboard.sign_in(password)
+        seen[password] = "".join(dashboard.client.get(page).text for page in pages)
+    for address in ("ana@example.org", "bo@example.org"):
+        assert address in seen[ADMIN]
+        assert address not in seen[EDITOR]
 
 
 def test_nothing_runs_but_what_we_serve(dashboard: Site) -> None:

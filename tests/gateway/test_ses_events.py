@@ -43,6 +43,7 @@ def test_a_replayed_message_changes_nothing(gateway: Client, store: SqliteStore)
     ingest(store, "any")
     assert post(gateway, body).status_code == 200
     assert feedback_rows.inbox(store)["waiting"] == 0
+    assert [row["event_type"] for row in store.select(feedback_rows.DELIVERY_EVENTS)] == ["bounce"]
 
 
 def test_posts_at_the_same_time_are_all_kept(gateway: Client, store: SqliteStore) -> None:

@@ -86,9 +86,17 @@ class Summary:
         """The same with addresses hidden, for places that more people can read."""
         mailout = self.mailout
         note, defer_note = (hide(said) if said else said for said in (self.note, mailout.defer_note))
+        segment_filter = mailout.segment_filter
+        if segment_filter is not None:  # which may name somebody
+            segment_filter = {**segment_filter, "text": hide(segment_filter["text"])}
         return replace(
             self,
-            mailout=replace(mailout, subject=hide(mailout.subject), defer_note=defer_note),
+            mailout=replace(
+                mailout,
+                subject=hide(mailout.subject),
+                defer_note=defer_note,
+                segment_filter=segment_filter,
+            ),
             failures=tuple(
                 replace(
                     group,
