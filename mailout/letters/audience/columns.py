@@ -137,8 +137,8 @@ def _mostly(holds: Callable[[str], bool], cells: Collection[str]) -> bool:
 def may_hold_wishes(column: FileColumn, cells: Collection[str]) -> bool:
     """Whether a person must be asked what this column means. Too often is better than once too little."""
     header, filled = column.header, {value_key(cell) for cell in cells} - {""}
-    if column.field == LISTS:
-        return _refuses(filled)
+    if column.field == LISTS:  # a cell may have several
+        return _refuses({value_key(one) for cell in cells for one in re.split(r"[|;]", cell)} - {""})
     if column.field == BOUNCE_TYPE:
         return bool(filled)
     if not filled or all(_LINK.match(cell) for cell in filled):

@@ -97,6 +97,7 @@ def test_a_column_that_does_not_concern_mail_never_stops_an_import(
         ("Partner opt-out", ("yes", "no")),
         ("List", ("Unsubscribed", "News")),
         ("Lists", ("news", "do not mail")),
+        ("Lists", ("news", "news | Bounced")),
         ("bounce_type", ("Permanent", "")),
     ],
 )
