@@ -31,7 +31,7 @@ from cli.processes.prefect_home import (
     starting,
 )
 from cli.processes.stale_runs import clear_stale_runs, put_runs_right
-from cli.processes.supervisor import Supervisor
+from cli.processes.supervisor import Supervisor, clear_after_prefect
 from cli.show import near
 from mailout.app import notification_wiring, wiring
 from mailout.base.errors import MailoutError, SettingsError, UsageError
@@ -105,6 +105,8 @@ def up(
 def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> None:
     """Until somebody ends it."""
     env = parts_environment(home, port=plan.prefect_port, own_server=plan.own_server)
+    for folder in (home / "tmp").glob("worker-*"):
+        clear_after_prefect(folder)
     supervisor = Supervisor(home / "logs", env, note)
     with _stopping() as stop:
         try:
@@ -112,8 +114,7 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
                 _show(settings, supervisor, plan)
-            if plan.own_server:
-                threading.Thread(target=_tidy_up, args=(supervisor.env, stop), daemon=True).start()
+            threading.Thread(target=_tidy_up, args=(supervisor.env, stop, plan), daemon=True).start()
             while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
             note("\nStopping: what is in hand is finished first.")
@@ -121,10 +122,12 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
             _stop(supervisor, store, plan)
 
 
-def _tidy_up(env: Mapping[str, str], stop: threading.Event) -> None:
+def _tidy_up(env: Mapping[str, str], stop: threading.Event, plan: ProcessPlan) -> None:
     """A worker that was killed has taken runs with it: they would be waited for, and never begin or end."""
     while not stop.wait(TIDY_UP_SECONDS):
         drop_leftovers(env, time.time())
+        if not plan.own_server:
+            continue
         try:
             given_back, _ = put_runs_right(env)
             if given_back:
@@ -208,7 +211,8 @@ def _start(
     for number in range(1, plan.workers + 1):
         if not stop.is_set():
             name = f"{socket.gethostname()}-{number}"
-            command = ["prefect", "worker", "start", "--pool", POOL, "--type", "process", "--name", name]
+            options = ["--pool", POOL, "--type", "process", "--name", name]
+            command = ["cli.processes.worker", "worker", "start", *options]
             part, temporary = f"worker-{number}", home / "tmp" / f"worker-{number}"
             supervisor.start(part, [*python, *command], ends_first=True, temporary=temporary)
     if notify and not plan.only_workers and not stop.is_set():

@@ -133,8 +133,8 @@ def drop_leftovers(env: Mapping[str, str], now: float) -> None:
         return
     for folder in ("dlq", "storage"):
         for file in (prefect_home / folder).glob("*"):
-            with suppress(FileNotFoundError):
-                if file.stat().st_mtime < now - LEFTOVER_SECONDS:
+            with suppress(OSError):
+                if file.is_file() and file.stat().st_mtime < now - LEFTOVER_SECONDS:
                     file.unlink()
 
 

@@ -143,6 +143,8 @@ class Supervisor:
             if part.process is not None:
                 part.process.wait()
                 part.process = None
+            if part.temporary is not None:
+                clear_after_prefect(part.temporary)
             if part in self.parts:
                 self.parts.remove(part)
         self._tell_orphan_guard()
@@ -151,7 +153,7 @@ class Supervisor:
         env = self.env
         if part.temporary is not None:
             part.temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _clear_after_prefect(part.temporary)
+            clear_after_prefect(part.temporary)
             env = {**env, "TMPDIR": str(part.temporary)}
         with part.log.open("ab") as log:
             part.process = subprocess.Popen(
@@ -190,7 +192,7 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def _clear_after_prefect(temporary: Path) -> None:
+def clear_after_prefect(temporary: Path) -> None:
     """What a worker of Prefect's leaves when it is killed: each run's environment, secrets and all. Nothing
     else: a run that has outlived its worker may have files here."""
     for folder in (*temporary.glob("prefect-workspace-attempt-*"), temporary / "runner_storage"):
