@@ -37,9 +37,12 @@ def run(command: Sequence[str]) -> int:
     Path(folder).chmod(0o1777)  # as /tmp: some tests run as nobody
     # pytest's own folders stay where they are: what a failed test has written may be looked at.
     env = os.environ | {"TMPDIR": folder, "PYTEST_DEBUG_TEMPROOT": tempfile.gettempdir()}
-    process = subprocess.Popen(
-        command, env=env, preexec_fn=lambda: libc.prctl(PARENT_DEATH_SIGNAL, int(signal.SIGINT))
-    )
+
+    def begin() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell's background jobs ignore
+        libc.prctl(PARENT_DEATH_SIGNAL, int(signal.SIGINT))
+
+    process = subprocess.Popen(command, env=env, preexec_fn=begin)
 
     def interrupted(number: int, _: object) -> None:
         if number != signal.SIGINT:  # a terminal gives Ctrl-C to pytest as well

@@ -19,4 +19,4 @@ begin
         or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(address) and f.what = 'spamreport');
 end $$;
 
-select mailout_finish_migration(10, array[]::text[]);
+select mailout_finish_migration(10);
