@@ -43,6 +43,7 @@ from tests.sns_messages import CERTIFICATE_URL, TOPIC, Signer, Topic
 PEOPLE = 200
 LETTER_SECONDS, SINGLE_SECONDS, SIGN_UP_SECONDS, EVENT_SECONDS = 120.0, 3.0, 30.0, 5.0
 KILL_SECONDS, LOOK_SECONDS = 180.0, 30.0
+RUN = "prefect.engine"
 PATIENCE_SECONDS = 900.0
 """For what surely happens: others may be busy on the same machine."""
 LETTER = "---\nid: soak-{number}\nsubject: Letter {number}\n---\n\nHello, this is letter {number}.\n"
@@ -244,6 +245,20 @@ def _settle(soak: Soak) -> Sequence[str]:
             wait_for(lambda what=what: not _rest(soak, what), every=1, patience=PATIENCE_SECONDS)  # type: ignore[misc]
         except AssertionError:
             return [f"{_rest(soak, what)} {what}"]
+    return _look_at_rest(soak)
+
+
+def _look_at_rest(soak: Soak) -> Sequence[str]:
+    """The last look. Each run in hand has files of its own: how many there are is up to the machine."""
+    try:
+        wait_for(
+            lambda: not any(RUN in said for said in processes_of(soak.place.job.home).values()),
+            every=0.5,
+            patience=PATIENCE_SECONDS,
+        )
+    except AssertionError:
+        return [f"runs that did not end for {PATIENCE_SECONDS / 60:.0f} minutes"]
+    soak.look()
     return []
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from statistics import median
 
 from mailout.adapters.journals.files import KEEP_CLOSED
 from tests.chaos.up import PARTS as KILLED
@@ -110,10 +110,12 @@ def growing(looks: Sequence[Look]) -> Sequence[str]:
     found = []
     for name in PARTS:
         life = _longest_life(looks, name)
-        if (growth := growth_of([one.memory_mb for one in life], statistics.median)) > GROWTH_ALLOWED:
+        if (growth := growth_of([one.memory_mb for one in life])) > GROWTH_ALLOWED:
             found.append(f"memory of the {name} grew by {growth - 1:.0%}")
-        # The fewest: each run that a worker has in hand has some open.
-        if (growth := growth_of([one.open_files.total() for one in life], min)) > GROWTH_ALLOWED:
+        # The fewest, and at the end those at rest: each run that a worker has in hand has some open.
+        before = min((one.open_files.total() for one in life[: len(life) // 3]), default=0)
+        enough = before and len(life) >= LEAST_LOOKS
+        if enough and (growth := life[-1].open_files.total() / before) > GROWTH_ALLOWED:
             more = _told(life[-1].open_files - life[0].open_files)
             found.append(f"open files of the {name} grew by {growth - 1:.0%} ({more})")
     first, last = settled(looks)[0], looks[-1]
@@ -134,7 +136,7 @@ def _longest_life(looks: Sequence[Look], name: str) -> Sequence[Part]:
     return [one.parts[name] for one in longest if one.at > longest[0].at + SETTLE_SECONDS]
 
 
-def growth_of(values: Sequence[float], typical: Callable[[Sequence[float]], float]) -> float:
+def growth_of(values: Sequence[float]) -> float:
     """The last third against the first: a kill makes single values jump."""
     third = len(values) // 3
-    return typical(values[-third:]) / typical(values[:third]) if len(values) >= LEAST_LOOKS else 1.0
+    return median(values[-third:]) / median(values[:third]) if len(values) >= LEAST_LOOKS else 1.0
