@@ -102,23 +102,24 @@ def create_app(
     app.answer_seconds = answer_seconds
     app.refused_webhooks = refused
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
-    app.include_router(ses_events.router(settings, store, certificates, confirm, emitter))
-    app.include_router(requests.router(settings, store, emitter, wrong, page_lookup))
-    app.include_router(articles.router(settings, store, emitter, wrong_passwords))
-    app.include_router(unsubscribe.router(settings, store))
-    if settings.signup:
-        app.include_router(join.router(settings, store))
-    own_data = OwnData(settings, store, (tools or Tools()).forget) if OwnData.is_possible(settings) else None
-    app.include_router(preferences.router(settings, store, own_data))
-    if own_data is not None:
-        app.include_router(own_data.router())
-    app.include_router(web_archive.router(settings, store))
-    api.include(app, settings, store, wrong)
-    app.include_router(media.router(settings.mailout_home / "media"))
-    app.include_router(progress.router(settings, store, queue_forecast, wrong))
     tools = tools or Tools()
+    own_data = OwnData(settings, store, tools.forget) if OwnData.is_possible(settings) else None
     app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
-    app.include_router(dashboard.routes)
+    for router in (
+        ses_events.router(settings, store, certificates, confirm, emitter),
+        requests.router(settings, store, emitter, wrong, page_lookup),
+        articles.router(settings, store, emitter, wrong_passwords),
+        unsubscribe.router(settings, store),
+        *([join.router(settings, store)] if settings.signup else []),
+        preferences.router(settings, store, own_data),
+        *([own_data.router()] if own_data else []),
+        web_archive.router(settings, store),
+        *api.routers(settings, store, wrong),
+        media.router(settings.mailout_home / "media"),
+        progress.router(settings, store, queue_forecast, wrong),
+    ):
+        app.router.routes += router.routes  # `include_router` would examine each of them a second time
+    app.router.routes += dashboard.routes
 
     @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)
     def health() -> Health:
@@ -128,6 +129,7 @@ def create_app(
         held = single_mails_dict(waiting)
         return Health(ok=True, single_mails=Held(**held) if held else None)
 
+    app.add_exception_handler(ApiProblem, answer_problem)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(StoreError, _store_failed)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import APIRouter
 
 from gateway.access import WrongTokens
 from gateway.api import recipients, single_mails
 from gateway.api.callers import Callers
-from gateway.api.problems import ApiProblem, answer_problem
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content.from_settings import brand_of, footer_of
@@ -15,7 +14,7 @@ from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
 
-def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) -> None:
+def routers(settings: Settings, store: Store, wrong: WrongTokens) -> tuple[APIRouter, ...]:
     callers = Callers(store, wrong)
     intake = SingleMailIntake(
         lambda: footer_of(settings),
@@ -23,6 +22,4 @@ def include(app: FastAPI, settings: Settings, store: Store, wrong: WrongTokens) 
         brand_of(settings),
         settings.org_name or settings.from_name or "",
     )
-    app.include_router(single_mails.router(store, callers, intake))
-    app.include_router(recipients.router(store, callers))
-    app.add_exception_handler(ApiProblem, answer_problem)
+    return single_mails.router(store, callers, intake), recipients.router(store, callers)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from gateway.dashboard import (
     articles,
     draft,
@@ -22,9 +20,8 @@ from gateway.dashboard import (
     views,
 )
 
-routes = APIRouter(include_in_schema=False)
-for part in (
+_parts = (
     *(views, login, home, letters, letter, letter_acts, draft, people, lists, imports, segments, articles),
     *(problems, health, single_mails),
-):
-    routes.include_router(part.routes)
+)
+routes = [route for part in _parts for route in part.routes.routes]
