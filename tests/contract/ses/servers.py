@@ -109,6 +109,8 @@ class Server:
             connection.close()
 
     def close(self) -> None:
+        with suppress(OSError):  # wakes `accept`: it would go on with whoever gets this number next
+            self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 
 
