@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import shutil
@@ -56,21 +57,33 @@ def share_a_folder() -> None:
 
 
 def read_certificates_once() -> None:
-    """httpx and Prefect read all of the world's certificates for each client that they make: it takes longer
-    than most tests, thousands of times, and nobody here speaks TLS with it."""
+    """httpx, Prefect and SES's transport read all of the world's certificates for each client that they make:
+    it takes longer than most tests, thousands of times, and nobody here shows one of those."""
     create = ssl.create_default_context
     once = cache(create)
+    clients = ("httpx.", "prefect.", "mailout.adapters.ses.")
 
     def created(*args: Any, **named: Any) -> ssl.SSLContext:
         asks = str(sys._getframe(1).f_globals["__name__"])
-        return (once if asks.startswith(("httpx.", "prefect.")) else create)(*args, **named)
+        return (once if asks.startswith(clients) else create)(*args, **named)
 
     ssl.create_default_context = created
+
+
+def collect_garbage_seldom() -> None:
+    """A sixth of the tests' time was Python's looking through all that is imported, again and again."""
+    gc.set_threshold(50_000, 20, 50)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # what is there now stays
 
 
 forget_the_machine()
 share_a_folder()
 read_certificates_once()
+collect_garbage_seldom()
 
 # The same examples on every run, so that a change that breaks nothing fails nothing; a busy machine is no
 # failure either. To look for what nobody has thought of yet: `make test ARGS=--hypothesis-profile=search`.
