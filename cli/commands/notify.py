@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +14,7 @@ from cli.engine import open_engine, read_settings
 from cli.output import Json, note, print_json, say
 from cli.processes import prefect_home
 from cli.show import near
+from cli.signals import stopping
 from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
 from mailout.kinds.notifications.notifications import NotificationWorker
@@ -63,7 +62,7 @@ def notify(
     def open_worker() -> NotificationWorker:
         return notification_wiring.notification_worker(engine, db, in_place=in_place)
 
-    with _stopping(engine) as stop:
+    with stopping(engine.sending.stop) as stop:
         if prefect:
             _as_flows(engine, db, in_place, stop)
             return
@@ -94,25 +93,6 @@ def _as_flows(engine: Engine, db: Path | None, in_place: bool, stop: threading.E
     wiring.use(engine)
     while not stop.is_set():
         flow.dispatch_notifications(str(db) if db else None, AN_HOUR, in_place)
-
-
-@contextmanager
-def _stopping(engine: Engine) -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM: what is in hand is finished. A second one does not wait for it."""
-    stop = threading.Event()
-
-    def on_signal(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        engine.sending.stop()
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @app.command("requeue", epilog="Example: mailout notify requeue 42 --db seats.db")

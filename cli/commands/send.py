@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from cli.output import Json, Yes, confirm, note, print_json
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
+from cli.signals import handling
 from mailout.app import examination, wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import MailoutError, NotFound, ProviderUnreachable, UsageError
@@ -172,19 +172,14 @@ class Stop:
 
     @contextmanager
     def on_signals(self, id: str) -> Iterator[None]:
-        before = {
-            number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        }
         try:
-            yield
+            with handling(self):
+                yield
         except Stopped:
             with suppress(NotFound):  # not written down yet
                 self._engine.store.release(id)
             note(f"\nStopped. {GO_ON}")
             raise
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 class Stopped(KeyboardInterrupt):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import signal
 import socket
 import sys
 import threading
@@ -33,6 +32,7 @@ from cli.processes.prefect_home import (
 from cli.processes.stale_runs import clear_stale_runs, put_runs_right
 from cli.processes.supervisor import Supervisor, clear_after_prefect
 from cli.show import near
+from cli.signals import stopping
 from mailout.app import notification_wiring, wiring
 from mailout.base.errors import MailoutError, SettingsError, UsageError
 from mailout.base.settings import Settings
@@ -108,7 +108,7 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
     for folder in (home / "tmp").glob("worker-*"):
         clear_after_prefect(folder)
     supervisor = Supervisor(home / "logs", env, note)
-    with _stopping() as stop:
+    with stopping() as stop:
         try:
             _start(supervisor, plan, stop, home, notify=settings.notify_db is not None)
             if not stop.is_set():
@@ -262,24 +262,6 @@ def _password(env: Mapping[str, str]) -> str:
 
 
 # ── stopping ──
-
-
-@contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and SIGTERM; a second one does not wait any more."""
-    stop = threading.Event()
-
-    def on_signal(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {n: signal.signal(n, on_signal) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _stop(supervisor: Supervisor, store: Store, plan: ProcessPlan) -> None:
