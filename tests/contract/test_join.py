@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mailout.base.errors import StoreRolledBack
 from mailout.base.ids import sign_up_key, transactional_id, uuid_of, welcome_id
 from mailout.insight.alerts import alert_rows
 from mailout.insight.metrics import metric_rows
@@ -19,6 +20,7 @@ from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import ImportRecord, SubscriberRow
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.recovery import reap
 from mailout.outbox.delivery.single_mails import OURS, SIGNED_LINK, Category, SignedLink, SingleMail
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
@@ -39,6 +41,7 @@ from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, mailout, result, subscribe
 from tests.contract.stores import StoreFactory
 from tests.ses_events import ses_event
+from tests.unit.outbox.delivery.sending import MemoryJournals
 
 ANN = "ann@example.org"
 LETTER = Content("Please confirm", f"<p>{mark(SIGNED_LINK)}</p>", mark(SIGNED_LINK))
@@ -521,6 +524,28 @@ def test_reconcile_erases_in_parts_until_all_are_gone(store: Store, factory: Sto
     assert erase_unconfirmed(store) == 0
     factory.set_now(NOON + CONFIRM_SECONDS + 1)
     assert (erase_unconfirmed(store), outbox(factory)) == (3, 0)
+
+
+def test_a_machine_that_comes_back_does_not_take_what_was_erased_for_a_lost_store(
+    store: Store, factory: StoreFactory
+) -> None:
+    """It died after sending a confirmation; a week later it would refuse to send anything."""
+    journals = MemoryJournals()
+    ask(store)
+    sender = Sender(store, None)
+    (claimed,) = sender.begin(9)
+    journals.open(sender.session).call([claimed.attempt])
+    journals.die()
+    sender.step(results=[result(claimed.attempt)])
+    factory.set_now(NOON + CONFIRM_SECONDS + 1)
+    assert erase_unconfirmed(store) == 1
+    assert reap(store, journals, 0.0) == 0
+    factory.set_now(NOON + CONFIRM_SECONDS - 1)
+    lost = MemoryJournals()
+    lost.open(sender.session).call([claimed.attempt])
+    lost.die()
+    with pytest.raises(StoreRolledBack):
+        reap(store, lost, 0.0)
 
 
 def test_a_link_from_before_somebody_left_or_was_erased_brings_nobody_back(

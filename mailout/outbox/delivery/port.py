@@ -138,6 +138,7 @@ class SenderSession(TypedDict):
     id: str
     transport: str
     step_no: int  # the last step it made
+    opened_at: float
     is_archived: bool  # what it sent is in an archive: the outbox no longer knows it, and need not
 
 

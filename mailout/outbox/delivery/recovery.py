@@ -15,6 +15,9 @@ log = logging.getLogger("mailout.recovery")
 RECOVERY_STEP = 1_000_000
 """A recovering step is so far ahead that no late copy of the dead session's own can follow it."""
 
+KEPT_SECONDS = 7 * 86_400.0
+"""A message may be gone after that: whoever does not confirm a sign-up is erased."""
+
 
 def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool = False) -> int:
     """Give up dead senders, first by the journals of this machine, which know what was never called.
@@ -41,7 +44,11 @@ def _check_known(store: Outbox, journal: DeadJournal) -> None:
     behind = known is None and (bool(journal.called) or journal.closed_at_step is not None)
     if known is not None and journal.called and not known["is_archived"]:
         epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
-        behind = any(epochs.get(attempt.id, 0) < attempt.epoch for attempt in journal.called)
+        may_be_erased = store.now() - known["opened_at"] >= KEPT_SECONDS
+        behind = any(
+            epochs.get(attempt.id, attempt.epoch if may_be_erased else 0) < attempt.epoch
+            for attempt in journal.called
+        )
     if behind:
         raise StoreRolledBack(
             remedy="Nothing is sent. Bring the newest store back; or, if you are sure that nothing can go out"
