@@ -94,7 +94,7 @@ def router(
 
     @routes.post("/mailouts/{id}/pause", responses=ACT_REFUSALS, openapi_extra=body_of(Pause, required=False))
     async def pause(request: Request, id: Id) -> dict[str, Any]:
-        """Hold it until somebody resumes it. What is in hand is finished."""
+        """Hold it until somebody resumes it. Messages that are being sent are finished."""
         raw = await read_body(request, MAX_SMALL_BODY)
         why = given(Pause, raw).note if raw.strip() not in (b"", b"null") else None
         return await run_in_threadpool(act, id, lambda: actions.pause(store, id, why))

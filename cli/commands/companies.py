@@ -77,7 +77,7 @@ def _show_all(known: Sequence[Company], zone: tzinfo) -> None:
         table.add(one.id, day(one.created_at, zone), _limit(one.limit_per_hour), _limit(one.limit_per_day))
     table.show()
     if any(None in (one.limit_per_hour, one.limit_per_day) for one in known):
-        say("–: no limit of its own; LIMIT_PER_HOUR and LIMIT_PER_DAY hold, if they are set.")
+        say("–: no limit of its own; LIMIT_PER_HOUR and LIMIT_PER_DAY apply, if set.")
 
 
 def _limit(limit: int | None) -> str:

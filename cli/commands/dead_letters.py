@@ -29,7 +29,7 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, help="How many, the latest first.")] = 100,
     json: Json = False,
 ) -> None:
-    """The latest first."""
+    """List them, the latest first."""
     engine = open_engine()
     letters = error_log.dead_letters(engine.store, limit)
     if json:
@@ -48,7 +48,7 @@ def list_(
 
 @app.command()
 def show(id: Id, json: Json = False) -> None:
-    """One of them, whole."""
+    """Show one in full."""
     engine = open_engine()
     letter = _find(engine, id)
     if json:

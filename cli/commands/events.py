@@ -22,7 +22,7 @@ QUEUE_WAIT_SECONDS = 3
 """Seconds that a person at a terminal waits for the queue; the flow waits longer."""
 
 app = typer.Typer(
-    help="Apply what SES has reported of your mails; exchange lists of dead addresses with it.",
+    help="Apply what SES has reported; sync its suppression list.",
     invoke_without_command=True,
     epilog="Example: mailout events --json",
     rich_markup_mode=None,
@@ -34,7 +34,7 @@ app.add_typer(suppressed, name="suppression")
 
 @app.callback(invoke_without_command=True)
 def events(context: typer.Context, json: Json = False) -> None:
-    """Apply what SES has reported: take what waits in SQS and in the gateway's inbox to its place."""
+    """Apply what SES has reported, from SQS and from the gateway's inbox."""
     if context.invoked_subcommand is not None:
         return
     engine = open_engine()

@@ -100,6 +100,6 @@ def requeue(
     id: Annotated[int, typer.Argument(metavar="ID", help="Of the row in open_event_notifications.")],
     db: Db = None,
 ) -> None:
-    """Let one be sent again, whatever became of it. Pending, no attempts, no error."""
+    """Send one again, whatever its result was. It becomes pending, with no attempts and no error."""
     notification_wiring.requeue_notification(read_settings(), id, db)
     say(f"Notification {id} is pending again.")

@@ -20,7 +20,7 @@ app = command_group("Make the databases to write in, in Notion.")
 HEADING = "# Notion: where letters are written, and where errors are listed (docs/notion.md)"
 MAILOUTS, ERRORS = "NOTION_DB_MAILOUTS", "NOTION_DB_ERRORS"
 DONE, SENT = "NOTION_STATUS_SEND", "Sent"
-"""What a database that is made here calls done. Seed 000's `Send` stays the default for others."""
+"""What a database that is made here calls done; for others `Send` stays the default."""
 
 
 @app.command("init", epilog="Example: mailout notion init https://www.notion.so/Newsletter-1a2b…")

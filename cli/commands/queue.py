@@ -79,7 +79,7 @@ def pause(
     all_: Annotated[bool, typer.Option("--all", help="Everything, also what comes later.")] = False,
     json: Json = False,
 ) -> None:
-    """Hold a mailout (or everything) until somebody resumes it. What is in hand is finished."""
+    """Hold a mailout (or everything) until somebody resumes it. Messages that are being sent are finished."""
     engine = open_engine()
     if _everything(id, all_):
         _switch(engine, True, json)
@@ -178,8 +178,8 @@ def _settle_single_mails(
 ) -> None:
     if not names:
         raise UsageError(
-            "It is one mailout or a single mail.",
-            remedy="Name a mailout as `queue list` shows it, or a single mail: --message ID.",
+            "Name a mailout or a single mail.",
+            remedy="A mailout as `queue list` shows it, or a single mail: --message ID.",
         )
     chosen = [find_message(engine, None, name) for name in names]
     confirm(f"{_twice(verdict)}Settle {count(len(chosen), 'single mail')} as {verdict.value}?", yes)
@@ -188,7 +188,7 @@ def _settle_single_mails(
 
 
 def _twice(verdict: SettleVerdict) -> str:
-    return "Who got it already will get it twice. " if verdict is SettleVerdict.PENDING else ""
+    return "People who already got it will get it twice. " if verdict is SettleVerdict.PENDING else ""
 
 
 def _remaining(mailout: Mailout) -> str:
@@ -199,9 +199,7 @@ def _remaining(mailout: Mailout) -> str:
 
 def _everything(id: str | None, all_: bool) -> bool:
     if all_ == (id is not None):
-        raise UsageError(
-            "It is one mailout or everything.", remedy="Name one as `queue list` shows it, or say --all."
-        )
+        raise UsageError("Name one mailout, or use --all.", remedy="`mailout queue list` shows them.")
     return all_
 
 

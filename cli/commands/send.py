@@ -30,7 +30,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 PROVIDER_SECONDS = 8.0
 """For SES to say anything at all before a test is begun."""
 DONE, FAILED, DEFERRED = 0, 1, 75
-GO_ON = "Nothing is lost and nothing goes out twice: the same command goes on with the rest."
+GO_ON = "Nothing is lost and nothing is sent twice. Run the same command again to send the rest."
 
 
 @app.command(epilog="Example: mailout send examples/newsletter.md --test")
@@ -168,7 +168,7 @@ class Stop:
         again, self.signal = self.signal is not None, number
         if again or not self._engine.sending.stop():
             raise Stopped(number)
-        note("\nStopping: what is in hand is finished first.")
+        note("\nStopping: messages that are being sent are finished first.")
 
     @contextmanager
     def on_signals(self, id: str) -> Iterator[None]:

@@ -125,7 +125,7 @@ def add(
     ocd_ids, wrong = split_places(" ".join(places or ()))
     if wrong:
         raise UsageError(
-            f"{wrong[0]} is no OCD id.",
+            f"{wrong[0]} is not an OCD id.",
             remedy="One looks like ocd-division/country:us/state:oh/county:franklin.",
         )
     store = open_engine().store

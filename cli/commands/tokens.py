@@ -74,7 +74,7 @@ def revoke(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `mailout tokens list` shows it.")],
     json: Json = False,
 ) -> None:
-    """End a token. The gateway may know it for five seconds more."""
+    """Revoke a token. The gateway may accept it for another five seconds."""
     with open_store() as store:
         if not store.revoke_token(id):
             raise NotFound(f"There is no token {id} to revoke.", remedy="`mailout tokens list` shows them.")

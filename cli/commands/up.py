@@ -82,7 +82,7 @@ def up(
     """Run everything on this machine: Prefect with its pages, the flows on their schedules, the gateway.
 
     With PREFECT_API_URL set, that server (or Prefect Cloud) is used and none is started. Ctrl-C ends it all:
-    what is in hand is finished first.
+    messages that are being sent are finished first.
     """
     settings = read_settings(says_where=False)  # it says so itself, once all is up
     own_server = not environment().get("PREFECT_API_URL")
@@ -117,7 +117,7 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
             threading.Thread(target=_tidy_up, args=(supervisor.env, stop, plan), daemon=True).start()
             while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
-            note("\nStopping: what is in hand is finished first.")
+            note("\nStopping: messages that are being sent are finished first.")
         finally:
             _stop(supervisor, store, plan)
 

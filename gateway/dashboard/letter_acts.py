@@ -161,7 +161,7 @@ def what_happened(act: str, before: Mailout, after: Mailout, retried: int = 0) -
     ledger = after.ledger
     match act:
         case "pause":
-            return "It is paused. What is in hand is finished."
+            return "It is paused. Messages that are being sent are finished."
         case "resume":
             return "It goes on within a minute."
         case "retry":

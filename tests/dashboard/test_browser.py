@@ -121,7 +121,9 @@ def test_a_send_moves_live_and_is_paused_and_resumed(page: Page, dashboard: Site
     expect(facts).to_contain_text(f"{left + 7} of")
     page.goto(f"/letters/{id}")
     page.get_by_role("button", name="Pause", exact=True).click()
-    expect(page.get_by_role("status")).to_have_text("It is paused. What is in hand is finished.")
+    expect(page.get_by_role("status")).to_have_text(
+        "It is paused. Messages that are being sent are finished."
+    )
     expect(page.get_by_text("somebody paused it").first).to_be_visible()
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("status")).to_have_text("It goes on within a minute.")

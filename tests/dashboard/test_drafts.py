@@ -206,8 +206,8 @@ def test_resuming_a_letter_that_was_edited_says_so_and_asks(desk: Site, notion: 
     ledger = desk.store.mailout(id).ledger
     asked = desk.act(f"/letters/{id}/resume").text
     expected = (
-        f"It was edited since. 71 people got the earlier text; the other {ledger.pending:,} get the same; the"
-        " change goes into no mail."
+        f"It was edited in the meantime. 71 people got the earlier text, and the other {ledger.pending:,}"
+        " will get that text too; the edit is not sent to anybody."
     )
     assert expected in asked
     assert desk.store.mailout(id).defer_reason == "paused"

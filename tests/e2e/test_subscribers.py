@@ -116,7 +116,7 @@ def test_a_person_is_added_with_the_places_where_they_live(mailout: Commands) ->
     added = mailout("subscribers", "add", "ana@example.org", "--place", f"{us},{oh}", "--json").data
     assert added["ocd_ids"] == [us, oh]
     ended = mailout("subscribers", "add", "bo@example.org", "--place", "Ohio")
-    assert (ended.code, "Ohio is no OCD id" in ended.one_line) == (2, True)
+    assert (ended.code, "Ohio is not an OCD id" in ended.one_line) == (2, True)
 
 
 def test_one_person_is_added_leaves_and_comes_back_by_their_own_wish(mailout: Commands) -> None:

@@ -97,8 +97,8 @@ def edited_meanwhile(mailout: Mailout) -> str:
     ledger = mailout.ledger
     got = ledger.sent + ledger.unknown + ledger.in_flight
     return (
-        f"It was edited since. {count(got, 'person', 'people')} got the earlier text; the other"
-        f" {ledger.pending:,} get the same; the change goes into no mail."
+        f"It was edited in the meantime. {count(got, 'person', 'people')} got the earlier text, and the other"
+        f" {ledger.pending:,} will get that text too; the edit is not sent to anybody."
     )
 
 

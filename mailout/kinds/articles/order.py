@@ -37,7 +37,7 @@ class ArticleOrder:
         for name, value in (("campaign_tag", campaign_tag), ("article_key", article_key)):
             if not KEY.fullmatch(value):
                 raise UsageError(
-                    f"{name} {value!r} is no key.", remedy="Use small letters, digits and hyphens."
+                    f"{name} {value!r} is not a key.", remedy="Use lowercase letters, digits and hyphens."
                 )
         try:
             batch = str(UUID(send_batch_id))

@@ -146,7 +146,7 @@ def _slice(row: Mapping[str, str]) -> Slice:
 
 def _problems(one: Slice) -> Iterator[str]:
     if not KEY.fullmatch(one.article_key):
-        yield "article_key: use small letters, digits and hyphens, as in spring-budget."
+        yield "article_key: use lowercase letters, digits and hyphens, as in spring-budget."
     if one.section_order < 1:
         yield "section_order: begins at 1."
     if one.scope_ocd_id is not None and not re.fullmatch(rf"{SCOPE}\S+", one.scope_ocd_id):

@@ -67,7 +67,9 @@ class Letters:
 
     def render(self, source_mailout: SourceMailout, *, public: bool | None = None) -> Rendered:
         """Its pictures and files stored, its layout and footer around it."""
-        require_subject(source_mailout.document.subject)  # before the footer, as seed 000 orders its checks
+        require_subject(
+            source_mailout.document.subject
+        )  # before the footer: what is wrong first is named first
         footer = footer_of(self._settings)
         public = not self._rehearses if public is None else public
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)

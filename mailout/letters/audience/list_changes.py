@@ -39,7 +39,7 @@ def add_list(store: Subscribers, key: str, changes: Mapping[str, Any]) -> List:
     if old is None and not KEY.fullmatch(key):
         raise UsageError(
             f"{key!r} cannot be the key of a list.",
-            remedy="Take small letters, digits, . _ - and at most 60; its name is what people read.",
+            remedy="Use lowercase letters, digits, . _ - and at most 60 characters. People read its name.",
         )
     return _save(store, old or List(key, key), changes)
 
