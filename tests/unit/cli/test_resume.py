@@ -19,7 +19,7 @@ from mailout.outbox.queue.mailout import NewMailout
 from tests.environment import SENDER
 from tests.unit.cli.conftest import Run
 
-SAID = "1 person got the earlier text; the other 2 get the same; the change goes into no mail."
+SAID = "and the other 2 will get that text too; the edit is not sent to anybody."
 
 
 @pytest.fixture
