@@ -12,7 +12,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Received
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.mailout import DeferReason
+from mailout.outbox.queue.mailout import DeferReason, Status
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, Sender, enqueue, mailout, result
@@ -119,6 +119,20 @@ def test_mailouts_that_need_a_person_are_found_and_no_others(store: Store) -> No
     found = queue_rows.needing_a_person(store)
     assert {one.ref for one in found} == {"held: reputation", "held: paused"}
     assert {one.defer_note for one in found} == {"note"}
+
+
+def test_whatever_was_sent_lately_is_looked_at_for_complaints(store: Store, factory: StoreFactory) -> None:
+    """However many tests and small mailouts have come since."""
+    ids = []
+    for ref, people in (("ended", 2), ("open", 2), ("small", 1)):
+        ids.append(id := mailout(store, *(f"{ref}{n}@example.org" for n in range(people)), ref=ref))
+        sender = Sender(store, id)
+        sender.step(results=[result(one) for one in sender.begin(people)], close=True)
+    assert store.complete(ids[0]).status is Status.COMPLETED
+    for n in range(101):
+        enqueue(store, f"newer {n}", is_test=True)
+    assert {one.ref for one in queue_rows.lately_sent(store, NOON, 2)} == {"ended", "open"}
+    assert {one.ref for one in queue_rows.lately_sent(store, NOON + 1, 2)} == {"open"}
 
 
 def test_a_mailout_with_messages_in_doubt_needs_a_person_until_they_are_settled(store: Store) -> None:

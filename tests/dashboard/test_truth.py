@@ -165,7 +165,7 @@ def test_adding_somebody_who_unsubscribed_says_what_that_means(dashboard: Site) 
 def test_an_unsubscribe_made_here_is_undone_here_and_a_readers_own_is_not(dashboard: Site) -> None:
     dashboard.sign_in()
     assert "you can undo it here" in dashboard.act("/person/unsubscribe", email=ANA).text
-    assert "You can undo it until" in dashboard.client.get("/person", params={"email": ANA}).text
+    assert "You can undo that until" in dashboard.client.get("/person", params={"email": ANA}).text
     assert f"{ANA} gets mail again" in dashboard.act("/person/undo", email=ANA).text
     assert subscriber_rows.subscriber(dashboard.store, ANA)["status"] == "active"
     dashboard.store.unsubscribe(ANA, None)

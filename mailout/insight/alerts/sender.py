@@ -16,13 +16,14 @@ from mailout.base import ids
 from mailout.base.addresses import normalise
 from mailout.base.settings import Settings
 from mailout.insight.alerts import alert_rows
-from mailout.insight.alerts.conditions import alerts
+from mailout.insight.alerts.conditions import COMPLAINTS_WINDOW_SECONDS, alerts
 from mailout.insight.alerts.port import Alert, AlertStore, Facts, KnownAlert
 from mailout.letters.content.model import Content, clean
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Transport
 from mailout.outbox.delivery.single_mails import OURS, SingleMail
 from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.deferrals import ENOUGH_SENT
 
 log = logging.getLogger("mailout.alerts")
 
@@ -53,7 +54,12 @@ class AlertSender:
     zone: tzinfo
 
     def look(self) -> Sequence[tuple[Alert, KnownAlert]]:
-        """What is due. What has ended is noted: should it come back, it is sent again."""
+        """What is due. What has ended is noted: should it come back, it is sent again.
+
+        Beside a sender of real mail, whoever rehearses leaves the alerts to it: a folder would swallow them.
+        """
+        if self.transport.name == REHEARSING and outbox_rows.has_sent_really(self.store):
+            return []
         facts = self._facts()
         found = {alert.key: alert for alert in alerts(facts, self.zone)}
         known = self.store.alerts_hold(list(found), facts.signs.now)
@@ -85,7 +91,7 @@ class AlertSender:
         return Facts(
             signs=signs,
             mailouts=queue_rows.needing_a_person(self.store),
-            recent=queue_rows.mailouts(self.store),
+            recent=queue_rows.lately_sent(self.store, signs.now - COMPLAINTS_WINDOW_SECONDS, ENOUGH_SENT),
             single_mails=self.store.single_mails_waiting(rehearsal=self.transport.name == REHEARSING),
             scope=scope,
             quota_left=outbox_rows.quota(self.store, scope),

@@ -7,7 +7,14 @@ from typing import TypedDict, TypeVar
 
 from mailout.base.errors import NotFound
 from mailout.base.select import SELECT_LIMIT, Reads, View, among, every, first
-from mailout.outbox.delivery.port import Message, MessageEvent, MessageOutcome, SenderSession, SingleMessage
+from mailout.outbox.delivery.port import (
+    REHEARSING,
+    Message,
+    MessageEvent,
+    MessageOutcome,
+    SenderSession,
+    SingleMessage,
+)
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.states import WAITING, State
 
@@ -149,6 +156,11 @@ def open_attempts(store: Reads, session: str) -> Sequence[Attempt]:
 def sender_session(store: Reads, id: str) -> SenderSession | None:
     """None: the store has never heard of it."""
     return first(store, SESSIONS, {"id": id})
+
+
+def has_sent_really(store: Reads) -> bool:
+    """Whether somebody has opened a session that was no rehearsal."""
+    return bool(store.select(SESSIONS, {"transport !=": REHEARSING}, limit=1))
 
 
 def living_senders(store: Reads) -> int:

@@ -68,6 +68,13 @@ def needing_a_person(store: Reads) -> Sequence[Mailout]:
     return sorted({one.id: one for one in found}.values(), key=lambda one: (one.created_at, one.id))
 
 
+def lately_sent(store: Reads, since: float, enough: int) -> Sequence[Mailout]:
+    """Real ones with so many messages sent that are open, or ended after `since`."""
+    real = {"is_test": False, "is_rehearsal": False, "sent >=": enough}
+    open_ = every(store, MAILOUTS, real | {"status in": [Status.PENDING, Status.PROCESSING]})
+    return [*open_, *every(store, MAILOUTS, real | {"completed_at >=": since})]
+
+
 def last_turns(store: Reads) -> Mapping[str, float]:
     """When each company last sent."""
     return {row["company_id"]: row["at"] for row in every(store, TURNS)}

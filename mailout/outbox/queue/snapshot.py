@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
@@ -91,8 +92,10 @@ class QueueForecast:
         return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked, singles)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
-        """Of those that go on by themselves, by the transport that is set."""
+        """Of those that go on by themselves, by the transport that is set, up to the first whose recipients
+        nobody has counted yet: when it ends, and what comes after it begins, nobody can say."""
         going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
+        going = list(takewhile(lambda mailout: mailout.frozen_at is not None, going))
         jobs = [Job(_remaining(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self.limits, self._forecast_input(now, going), jobs)
         return {mailout.id: one for mailout, one in zip(going, made, strict=True)}

@@ -99,6 +99,18 @@ def test_it_is_told_once_however_often_somebody_looks(watch: Watch) -> None:
     assert [alert.key for alert in watch.announced] == [f"deferred {id} reputation"]
 
 
+def test_who_rehearses_beside_real_senders_leaves_the_alerts_to_them(watch: Watch) -> None:
+    """They would lie in a folder, and the store would say that they were sent."""
+    watch.held()
+    watch.queue.store.open_session(None, worker="elsewhere", transport="ses", lease=0.0)
+    watch.post.name = REHEARSING
+    watch.send_alerts()
+    assert (watch.post.letters, watch.announced) == ([], [])
+    watch.post.name = "ses"
+    watch.send_alerts()
+    assert len(watch.post.letters) == len(watch.announced) == 1
+
+
 def test_what_is_put_right_is_told_no_more_and_what_comes_back_is(watch: Watch) -> None:
     id = watch.held()
     watch.minutes(5)

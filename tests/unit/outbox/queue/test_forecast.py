@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mailout.base.ids import mailout_id
 from mailout.base.setting_values import SendWindow, parse_days
+from mailout.letters.content.model import Content
+from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
 from mailout.outbox.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.outbox.queue.limits import Limits, Usage
-from mailout.outbox.queue.mailout import DeferReason, Status
+from mailout.outbox.queue.mailout import DeferReason, NewMailout, Status
 from tests.clocks import NOON, FakeClock
 from tests.unit.outbox.queue.driving import QuotaTransport, drive
 
@@ -206,6 +209,20 @@ def test_mailouts_wait_for_those_ahead_of_them(folder: Path) -> None:
     for id in (urgent, bulk):
         agrees(forecasts[id].ends_at, NOON, made.run_to_the_end(id).completed_at)
     assert forecasts[bulk].begins_at == pytest.approx(NOON + 250 / 5 * SLACK)
+
+
+def test_behind_one_whose_recipients_nobody_has_counted_nothing_is_foretold(folder: Path) -> None:
+    """It may be a letter to a million, which begins when its turn comes."""
+    made = drive(folder, SEND_RATE_PER_SEC="5")
+    first = made.add("first", 500, priority=9)
+    unfrozen = mailout_id("second")
+    made.store.enqueue(NewMailout(id=unfrozen, kind=Kind.MARKDOWN, ref="second", priority=5))
+    made.store.set_content(unfrozen, made.store.put_content(Content("s", "<p>s</p>", "s")), "s")
+    last = made.add("last", 10)
+    forecasts = made.engine.queue_forecast.snapshot().forecasts
+    assert forecasts[first].ends_at == pytest.approx(NOON + 500 / 5 * SLACK, abs=1)
+    assert forecasts[unfrozen] == Forecast(None, None, 0, 0, None)
+    assert forecasts[last] == Forecast(None, None, 0, 10, None)
 
 
 def test_what_waits_for_a_person_has_no_end(folder: Path) -> None:
