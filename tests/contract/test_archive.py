@@ -447,6 +447,28 @@ def test_a_late_bounce_of_a_forwarded_message_is_the_subscribers(
     assert subscriber_rows.subscriber(store, ANN)["status"] == "bounced"
 
 
+def test_soft_bounces_are_counted_on_after_their_mailouts_are_archived(
+    store: Store, factory: StoreFactory, folder: Path
+) -> None:
+    """Of letters months apart, the first would be gone before the third bounces."""
+    for number in range(3):
+        factory.set_now(NOON + 2 * number * (LATER - NOON))
+        id = mailout(store, ANN, BOB, ref=f"letter {number}")
+        sender = Sender(store, id)
+        ann, bob = sender.begin(2)
+        sender.step(results=[result(ann), result(bob)], close=True)
+        full: dict[str, Any] = {"bounceType": "Transient", "bounceSubType": "MailboxFull"}
+        common: dict[str, Any] = {"campaign": id, "at": store.now(), "ses_id": f"ses-{number}"}
+        bounce = ses_event("Bounce", ANN, attempt=ann.attempt, **common, **full)
+        hear(store, bounce, ses_event("Delivery", BOB, attempt=bob.attempt, **common), policy="smart")
+        store.complete(id)
+        assert subscriber_rows.subscriber(store, ANN)["status"] == ("bounced" if number == 2 else "active")
+        factory.set_now(store.now() + LATER - NOON)
+        archive(store, folder)
+    kept = factory.raw("select email, count(*) as n from delivery_events group by email")
+    assert [(row["email"], row["n"]) for row in kept] == [(ANN, 3)]
+
+
 def test_people_leave_and_return_after_their_messages_are_archived(
     store: Store, factory: StoreFactory, folder: Path
 ) -> None:

@@ -14,7 +14,7 @@ from mailout.base.errors import NotFound, StoreError
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import Act
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.port import ImportCounts, SubscriberRow
+from mailout.letters.audience.port import Choice, ImportCounts, SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
@@ -149,6 +149,30 @@ def test_a_mistake_can_be_taken_back_with_all_it_changed(store: Store, list_key:
         assert store.mailout(id).metrics == {"unsubscribed": 0}
     assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
     assert set(list_of(store, ANN).values()) <= {None}
+
+
+def test_taking_one_unsubscribe_back_leaves_the_others_counted(store: Store, factory: StoreFactory) -> None:
+    """Who left after one letter and came back later did leave; the mistake was the second time."""
+    first = sent(store, ANN, ref="first", list_key="weekly")
+    store.unsubscribe(ANN, "weekly", message_to(store, first, ANN))
+    factory.set_now(NOON + 3600)
+    store.choose(ANN, Choice(joins={"weekly": "Weekly news"}, source="https://x.org"))
+    second = sent(store, ANN, ref="second", list_key="weekly")
+    store.unsubscribe(ANN, "weekly", message_to(store, second, ANN))
+    assert store.resubscribe(ANN, "weekly")
+    assert [store.mailout(id).metrics["unsubscribed"] for id in (first, second)] == [1, 0]
+    assert store.resubscribe(ANN, "weekly")
+    assert store.mailout(first).metrics["unsubscribed"] == 1
+
+
+def test_a_message_that_another_unsubscribe_answers_stays_counted(store: Store) -> None:
+    id = sent(store, ANN, list_key="weekly")
+    for list_key in ("weekly", None):
+        store.unsubscribe(ANN, list_key, message_to(store, id, ANN))
+    assert store.resubscribe(ANN, None)
+    assert store.mailout(id).metrics == {"unsubscribed": 1}
+    assert store.resubscribe(ANN, "weekly")
+    assert store.mailout(id).metrics == {"unsubscribed": 0}
 
 
 def test_keeping_what_was_never_left_changes_nothing(store: Store) -> None:

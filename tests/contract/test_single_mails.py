@@ -22,6 +22,7 @@ from mailout.outbox.delivery.compose import SingleComposer
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.single_mails import (
     CANCELLED,
+    OURS,
     SIGNED_LINK,
     Category,
     SignedLink,
@@ -383,6 +384,13 @@ def test_why_single_mails_wait_is_known_since_it_began_and_only_while_one_waits(
     store.hold_single_mails(None, rehearsal=True)
     assert store.single_mails_waiting(rehearsal=True).held is None
     assert not queue_rows.all_paused(store)
+
+
+def test_a_link_that_waits_counts_as_a_single_mail_and_an_alert_does_not(store: Store) -> None:
+    """Whoever wants to join waits for it, and nobody else would say so."""
+    link = SignedLink("confirm", "join/confirm", {})
+    store.accept_single_mails([mail("alert", company=OURS), mail("to confirm", company=OURS, link=link)])
+    assert store.single_mails_waiting(rehearsal=True).due == 1
 
 
 # ── turns ──

@@ -38,8 +38,11 @@ class SqliteArchives:
 
     def delete_archived_events(self, id: str, ids: Sequence[str]) -> int:
         return self.db.change(
-            "DELETE FROM delivery_events WHERE id IN (SELECT value FROM json_each(:ids))"  # noqa: S608
-            f" AND campaign_id = :id AND {_ARCHIVED}",
+            "DELETE FROM delivery_events AS e WHERE e.id IN (SELECT value FROM json_each(:ids))"  # noqa: S608
+            f" AND e.campaign_id = :id AND {_ARCHIVED}"
+            " AND NOT (e.event_type IN ('bounce', 'delivered') AND EXISTS"
+            "  (SELECT 1 FROM delivery_events b WHERE b.email = e.email AND b.event_type = 'bounce'"
+            "   AND coalesce(b.detail ->> '$.bounceType', '') <> 'Permanent'))",
             {"ids": json.dumps(list(ids)), "id": id},
         )
 

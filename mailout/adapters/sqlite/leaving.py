@@ -141,6 +141,11 @@ def _resubscribe(tx: sqlite3.Connection, now: float, email: str, list_key: str |
     if not _may_return(tx, email, list_key):
         return False
     tx.execute("DELETE FROM desk_unsubscribes WHERE email = ? AND list_key = ?", (email, list_key or ""))
+    left = tx.execute(
+        "SELECT CASE WHEN ?2 IS NULL THEN (SELECT left_at FROM subscribers WHERE email_norm = ?1)"
+        " ELSE (SELECT unsubscribed_at FROM subscriptions WHERE email = ?1 AND list_key = ?2) END AS at",
+        (email, list_key),
+    ).fetchone()
     if list_key is None:
         tx.execute(
             "UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL"
@@ -152,7 +157,8 @@ def _resubscribe(tx: sqlite3.Connection, now: float, email: str, list_key: str |
             "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?",
             (email, list_key),
         )
-    _take_back(tx, email, list_key)
+    if left["at"] is not None:
+        _take_back(tx, email, list_key, left["at"])
     return True
 
 
@@ -218,15 +224,21 @@ def _leaving_id(email: str, list_key: str | None, message: sqlite3.Row | Mapping
     return uuid_of("unsubscribe", email, list_key or "", message["id"] if message else "")
 
 
-def _take_back(tx: sqlite3.Connection, email: str, list_key: str | None) -> None:
-    """It was a mistake: the mailouts that counted it as an unsubscribe do so no more."""
+def _take_back(tx: sqlite3.Connection, email: str, list_key: str | None, left_at: float) -> None:
+    """It was a mistake: the mailouts that counted it as an unsubscribe do so no more. An earlier one, after
+    which they came back, was none; and a message that another unsubscribe answers stays counted."""
     rows = tx.execute(
         "DELETE FROM delivery_events WHERE email = ? AND event_type = 'unsubscribe'"
-        " AND json_extract(detail, '$.list_key') IS ? RETURNING campaign_id",
-        (email, list_key),
+        " AND json_extract(detail, '$.list_key') IS ? AND event_at >= ? RETURNING campaign_id, message_id",
+        (email, list_key, left_at),
     ).fetchall()
     for row in rows:
-        count(tx, row["campaign_id"], METRIC_OF[EventType.UNSUBSCRIBE], -1)
+        another = tx.execute(
+            "SELECT 1 FROM delivery_events WHERE message_id = ? AND event_type = 'unsubscribe'",
+            (row["message_id"],),
+        ).fetchone()
+        if another is None:
+            count(tx, row["campaign_id"], METRIC_OF[EventType.UNSUBSCRIBE], -1)
 
 
 def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str, instead: str) -> None:

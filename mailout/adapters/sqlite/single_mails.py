@@ -92,7 +92,7 @@ class SqliteSingleMails:
         with self.db.reading() as tx:
             now = self.db.clock.now()
             due, since = tx.execute(
-                "SELECT count(*) FILTER (WHERE i.company_id <> ?),"
+                "SELECT count(*) FILTER (WHERE i.company_id <> ? OR i.variables IS NOT NULL),"
                 f" min(coalesce(i.next_attempt_at, i.created_at)) {DUE}"
                 " AND coalesce(i.next_attempt_at, 0) <= ? AND i.is_rehearsal = ?",
                 (OURS, now, rehearsal),

@@ -124,7 +124,7 @@ class SingleMailsWaiting:
     due_since: float | None  # the one that has waited longest
     is_served: bool  # a living session sends them
     has_tokens: bool  # so more may come at any moment
-    due: int = 0  # how many wait that may be sent now, without mailout's own: alerts are said elsewhere, too
+    due: int = 0  # how many wait that may be sent now, without alerts, which are said elsewhere, too
     held: SingleMailsHeld | None = None  # the last run could not send them; None: it could
 
     @property
