@@ -98,7 +98,7 @@ def events_chart(store: History, mailout: Mailout, zone: tzinfo) -> Chart | None
     if mailout.ledger.sent < PLOTTED_MESSAGES:
         return None
     known = [*history_rows.mailout_over_time(store, mailout.id)]
-    if known and known[-1][1] != mailout.metrics:
+    if known and any(known[-1][1].get(name, 0) != mailout.metrics.get(name, 0) for name in EVENTS):
         known.append((store.now(), mailout.metrics))
     shown = [name for name in EVENTS if any(counts.get(name) for _, counts in known)]
     if len(known) < 2 or not shown:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
+from datetime import UTC
 
+import pytest
+
+from gateway.dashboard import letter_numbers
 from mailout.base.ids import mailout_id
 from mailout.insight.history import history_rows
 from mailout.letters.audience import subscriber_rows
@@ -13,6 +18,7 @@ from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site
@@ -256,3 +262,18 @@ def test_a_letter_that_is_over_leaves_the_problems(dashboard: Site) -> None:
     assert dashboard.store.complete(dashboard.ids["failed"]).status is Status.COMPLETED
     assert link not in dashboard.client.get("/problems").text
     assert dashboard.store.mailout(mailout_id("failed")).ledger.failed == 0
+
+
+def test_the_chart_of_an_old_letter_ends_where_its_counts_do(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not today: then all of it would be one step at the left."""
+    (known,) = queue_rows.mailouts(dashboard.store, statuses=(Status.COMPLETED,), limit=1)
+    letter = replace(known, metrics={"delivered": 90}, ledger=replace(known.ledger, sent=100))
+    kept = [(1.0, {"sent": 50, "delivered": 40}), (2.0, {"sent": 100, "delivered": 90})]
+    monkeypatch.setattr(history_rows, "mailout_over_time", lambda store, id: kept)
+    monkeypatch.setattr(letter_numbers, "chart", lambda name, title, lines, **_: lines)
+    (line,) = letter_numbers.events_chart(dashboard.store, letter, UTC)
+    assert line.points == [(1.0, 40), (2.0, 90)]
+    (line,) = letter_numbers.events_chart(dashboard.store, replace(letter, metrics={"delivered": 91}), UTC)
+    assert [n for _, n in line.points] == [40, 90, 91]
