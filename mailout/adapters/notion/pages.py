@@ -60,7 +60,7 @@ class NotionPages(NotionSource):
         self._reports.notes.keep(ref, FINDINGS, text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
-        answer = self._reports.page(ref)
+        answer = self._reports.page_not_in_trash(ref)
         page = self._reports.read(answer)
         if if_ready and page.status != self._statuses[PageStatus.READY]:
             return

@@ -339,6 +339,47 @@ def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion
     assert report_rows.due_reports(engine.store) == {}
 
 
+def test_a_page_in_the_trash_keeps_no_other_page_from_being_sent(engine: Engine, notion: Notion) -> None:
+    """Every letter written in Notion waited for it, without a word."""
+    notion.load(status="Ready")
+    run_queue(engine)
+    other = id_of("the next letter")
+    thrown_away = mailout_page("Hello", "Send", sent_at={"start": "2026-11-15"}) | {"in_trash": True}
+    pages = {PAGE: thrown_away, other: mailout_page("Next", "Ready")}
+    notion.stub.load(workspace(pages=pages, blocks={PAGE: [p("x")], other: [p("x")]}))
+    with engine.store.db.write() as tx:  # type: ignore[attr-defined]
+        tx.execute("UPDATE campaign_queue SET metrics = ?", ('{"delivered": 2}',))
+    engine.pages.refresh()  # there is something new to say of it
+    run_queue(engine)
+    assert notion.statuses(other) == ["Sending", "Send"]
+    assert (notion.written(), report_rows.due_reports(engine.store)) == ([], {})
+
+
+@pytest.mark.parametrize("shows", ["Ready", "Sending"])
+def test_a_page_that_notion_never_takes_keeps_no_other_from_being_sent(
+    engine: Engine, notion: Notion, shows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given up once the letter is out; one that still says Ready is not asked to be sent again."""
+    monkeypatch.setattr(readiness, "SAME_ASK_SECONDS", 0.0)  # each run is a minute later
+    notion.load(status="Ready")
+    said = '{"code": "validation_error", "message": "Can\'t edit page on block with an archived ancestor."}'
+    refused = {"method": "PATCH", "path": PAGE, "status": 400, "body": said, "times": 100}
+    if shows == "Ready":
+        notion.stub.script(refused)
+    (mailout,) = enqueue_ready(engine.intake)
+    notion.stub.script(refused)
+    engine.deliver(mailout.id)
+    other = id_of("the next letter")
+    pages = {PAGE: mailout_page("Hello", shows), other: mailout_page("Next", "Ready")}
+    notion.stub.load(workspace(pages=pages, blocks={PAGE: [p("x")], other: [p("x")]}))
+    notion.stub.script(refused)
+    run_queue(engine)
+    run_queue(engine)
+    assert notion.statuses(other) == ["Sending", "Send"]
+    assert list(report_rows.due_reports(engine.store)) == ([REAL] if shows == "Ready" else [])
+    assert (len(mails(engine)), notion.errors()) == (6, [])
+
+
 def test_a_page_set_to_done_by_hand_is_told_once_how_to_send_it(engine: Engine, notion: Notion) -> None:
     """Its author believes that it was sent, and nobody has got it."""
     notion.load(status="Send")
