@@ -21,7 +21,7 @@ from mailout.letters.content.notion.page import NotionPage, Value
 from mailout.letters.content.port import Kind, SourceMailout
 from mailout.letters.content.refs import page_id_of
 
-NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
+NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "awaits_test", "note"})
 """Of a page's state, what is not written under its own name."""
 
 FINDINGS = "Check before this letter goes out:"
@@ -62,7 +62,8 @@ class NotionPages(NotionSource):
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._reports.page_not_in_trash(ref)
         page = self._reports.read(answer)
-        if if_ready and page.status != self._statuses[PageStatus.READY]:
+        is_ready = page.status == self._statuses[PageStatus.READY]
+        if (if_ready and not is_ready) or (state.awaits_test and is_ready and page.is_test):
             return
         if state.is_test and (not page.is_test or page.status == self._statuses[PageStatus.SEND]):
             return

@@ -25,7 +25,7 @@ from mailout.base.select import every
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
-from mailout.insight.page_status.state import PageState, PageStatus, page_state
+from mailout.insight.page_status.state import PageState, PageStatus, awaits_test, page_state
 from mailout.insight.page_status.writer_notes import refusal
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
@@ -150,7 +150,8 @@ class PageReports:
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         tried_out = mailout.is_test or mailout.is_rehearsal
         real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
-        written = self._show(mailout.ref, self._state(real or mailout))
+        state = replace(self._state(real or mailout), awaits_test=awaits_test(mailout))
+        written = self._show(mailout.ref, state)
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)
         self._report_errors_of(mailout)

@@ -17,6 +17,7 @@ from mailout.base.errors import (
 )
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
+from mailout.insight.page_status.state import awaits_test
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import AlreadySent
@@ -156,8 +157,10 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:
-    """A page that does not show yet how it went asks no more, whatever it says."""
-    return {intake.store.mailout(id).ref for id in report_rows.due_reports(intake.store)}
+    """A page that does not show yet how it went asks no more, whatever it says; except for a test that its
+    mailout waits for."""
+    due = (intake.store.mailout(id) for id in report_rows.due_reports(intake.store))
+    return {mailout.ref for mailout in due if not awaits_test(mailout)}
 
 
 def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from mailout.app.engine import Engine
+from mailout.app.queue_run import QueueRun
 from mailout.kinds.mailouts.requests import enqueue_ready
 from mailout.outbox.queue import actions
-from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, plain
+from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails, plain
 from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import p
 from tests.stubs.notion_workspace import mailout_page, workspace
+from tests.unit.outbox.queue.driving import Quiet
 
 
 def waiting(engine: Engine) -> str:
@@ -47,6 +49,29 @@ def test_where_it_may_not_comment_the_property_says_it_until_it_goes_on(
         if "status_note" in call["body"]["properties"]
     ]
     assert [note[:19] for note in notes] == ["Waits for a person:", ""]
+
+
+def test_a_page_that_asks_for_the_test_it_waits_for_gets_it_and_goes_on(
+    engine_with: Build, notion: Notion
+) -> None:
+    """The note told its writer to ask, and nothing happened."""
+    notion.load(status="Ready")
+    engine = engine_with(REQUIRE_TEST="true")
+
+    def run() -> None:
+        QueueRun(engine.sending, Quiet(engine), look=lambda: enqueue_ready(engine.intake)).run()
+
+    run()
+    run()
+    (said,) = notion.comments()
+    assert said.endswith("Tick is_test and set the page to Ready: after the test it goes on by itself.")
+    notion.stub.edit(PAGE, status="Ready", is_test=True, blocks=[p("How are you?")])
+    run()
+    sent = [mail.name.split("--")[0] for mail in mails(engine)]
+    assert sorted(sent) == sorted(["editor@example.org", *PEOPLE])
+    assert notion.statuses() == ["Sending", "Sending", "Send"]
+    run()
+    assert len(mails(engine)) == len(sent)
 
 
 def test_why_a_page_was_refused_is_told_beside_it(engine: Engine, notion: Notion) -> None:
