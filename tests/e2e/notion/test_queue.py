@@ -76,7 +76,30 @@ def test_a_test_whose_page_cannot_be_told_is_not_sent(engine: Engine, notion: No
     notion.load(status="Ready", is_test=True)
     notion.stub.script({"method": "PATCH", "status": 403, "body": "{}", "times": 100})
     run_queue(engine)
-    assert mails(engine) == []
+    assert (mails(engine), queue_rows.mailouts(engine.store)) == ([], [])
+
+
+@pytest.mark.parametrize("away", ["PATCH", "everything"])
+def test_a_test_that_could_not_begin_is_asked_for_again(
+    engine_with: Build, notion: Notion, away: str
+) -> None:
+    """Three answers of 503 set the page to Draft, and its writer waited for a mail in vain."""
+    notion.load(status="Ready", is_test=True)
+    fault = {"method": "PATCH"} if away == "PATCH" else {}
+
+    def as_notion_goes_away(ref: str, test: bool | None, asked_at: float | None) -> Mailout:
+        mailout = engine.intake.enqueue(ref, test, asked_at)
+        notion.stub.script(fault | {"status": 503, "times": 1000})
+        return mailout
+
+    engine = engine_with()
+    assert enqueue_ready(engine.intake, as_notion_goes_away) == []
+    notion.stub.script()
+    before = len(notion.written())
+    run_queue(engine_with())  # a minute later
+    run_queue(engine_with())
+    assert [mail.name.split("--")[0] for mail in mails(engine)] == ["editor@example.org"]
+    assert [write["status"] for write in notion.written()[before:]] == ["Sending", "Draft"]
 
 
 def test_a_real_one_whose_page_cannot_be_told_is_sent_once_and_told_later(
