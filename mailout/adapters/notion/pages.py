@@ -65,7 +65,9 @@ class NotionPages(NotionSource):
         is_ready = page.status == self._statuses[PageStatus.READY]
         if (if_ready and not is_ready) or (state.awaits_test and is_ready and page.is_test):
             return
-        if state.is_test and (not page.is_test or page.status == self._statuses[PageStatus.SEND]):
+        ends = state.status is PageStatus.DRAFT and page.status == self._statuses[PageStatus.SENDING]
+        is_shown = page.is_test or ends  # it may have been unticked since the test began
+        if state.is_test and (not is_shown or page.status == self._statuses[PageStatus.SEND]):
             return
         if state.is_rehearsal and self._was_sent(page):
             return

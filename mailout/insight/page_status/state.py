@@ -67,7 +67,7 @@ def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
 
 
 def awaits_test(mailout: Mailout) -> bool:
-    """Whether its page may still ask for a test: the mailout waits for one, or was one and nothing was sent."""
+    """Whether its page may still ask for a test: it waits for one, or was one of which nothing was sent."""
     if mailout.is_test:
         return mailout.status is Status.CANCELLED and mailout.ledger.sent + mailout.ledger.unknown == 0
     return mailout.status is Status.PENDING and mailout.defer_reason is DeferReason.UNTESTED

@@ -60,6 +60,28 @@ def test_a_test_page_goes_to_test_emails_and_back_to_draft_as_often_as_asked(
     assert len(mails(engine)) == 2 + 3, "the real one was not blocked"
 
 
+def test_a_page_that_is_unticked_while_its_test_runs_goes_back_to_draft(
+    engine: Engine, notion: Notion
+) -> None:
+    """It said Sending for ever, and its writer did not dare to touch it."""
+    notion.load(status="Ready", is_test=True)
+    (mailout,) = enqueue_ready(engine.intake)
+    notion.stub.edit(PAGE, status="Sending", is_test=False, blocks=[p("How are you?")])
+    engine.deliver(mailout.id)
+    assert notion.statuses() == ["Sending", "Draft"]
+
+
+def test_a_test_that_ends_while_the_real_one_is_sent_leaves_the_page_in_sending(
+    engine: Engine, notion: Notion
+) -> None:
+    notion.load(status="Ready", is_test=True)
+    (test,) = enqueue_ready(engine.intake)
+    notion.stub.edit(PAGE, status="Sending", is_test=False, blocks=[p("How are you?")])
+    engine.intake.enqueue(PAGE)
+    engine.deliver(test.id)
+    assert notion.statuses() == ["Sending"]
+
+
 def test_a_test_of_a_page_that_was_sent_does_not_undo_it(engine: Engine, notion: Notion) -> None:
     """Back in `Draft`, somebody would send it to everybody again."""
     notion.load(status="Ready")
