@@ -43,7 +43,9 @@ class NotionPages(NotionSource):
         page = _sound(self.load_page(id))
         document = render(self.load_blocks(id), about=page)
         read_media = partial(download, clock=self._clock)
-        return page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=self._was_sent(page))
+        sent = self._was_sent(page)
+        mailout = page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=sent)
+        return replace(mailout, send_at=page.send_at)
 
     def ready_at(self, ref: str) -> float | None:
         answer = self.page(ref)

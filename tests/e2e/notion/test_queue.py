@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from mailout.app.engine import Engine
 from mailout.base import error_log, ids
 from mailout.insight.page_status import report_rows
+from mailout.insight.reporting.phrases import waiting
 from mailout.kinds.mailouts import readiness
 from mailout.kinds.mailouts.requests import answer, enqueue_ready
 from mailout.outbox.delivery.states import State
@@ -44,6 +46,24 @@ def test_drafts_and_pages_of_tomorrow_wait(engine: Engine, notion: Notion) -> No
     notion.load(status="Draft")
     run_queue(engine)
     assert (mails(engine), notion.written()) == ([], [])
+
+
+@pytest.mark.parametrize(("test", "sent"), [(None, 0), (False, 3), (True, 1)])
+def test_a_page_of_tomorrow_that_is_asked_for_by_hand_waits_unless_somebody_says_for_real_or_test(
+    engine_with: Build, notion: Notion, test: bool | None, sent: int
+) -> None:
+    notion.load(send_at={"start": "2999-01-01T00:00:00Z"})
+    engine = engine_with()
+    request = Request.of(PAGE, test)
+    engine.store.ask(request, repeat=60)
+    mailout = answer(engine.intake, request)
+    assert mailout is not None
+    engine.deliver(mailout.id)
+    assert len(mails(engine)) == sent
+    if test is None:
+        planned = engine.store.mailout(mailout.id)
+        assert (planned.planned_for, planned.ledger.pending) == (32_472_144_000.0, 3)
+        assert waiting(planned, UTC) == "It is planned for 1 Jan 2999 00:00 UTC, to 3 people."
 
 
 def test_a_test_page_goes_to_test_emails_and_back_to_draft_as_often_as_asked(
