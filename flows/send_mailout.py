@@ -33,7 +33,7 @@ def send_mailout(
 
     Args:
         ref: A Notion page (its id or address), or the path of a Markdown file.
-        test: Yes: only to TEST_EMAILS. No: for real. Empty: as the page or file says.
+        test: Yes: only to TEST_EMAILS. No: for real, now. Empty: as the page or file says.
     """
     if again := deliver_again(engine):
         return again

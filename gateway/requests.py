@@ -64,7 +64,8 @@ class MailoutRequest(BaseModel):
     mailout_id: Short | None = Field(None, description="A mailout's id in the queue, or a Notion page")
     ref: Short | None = Field(None, description="A Notion page, or a Markdown file where the workers are")
     test: bool | None = Field(
-        None, description="True: only to TEST_EMAILS. False: for real. Without it: as the page or file says"
+        None,
+        description="True: only to TEST_EMAILS. False: for real, now. Without it: as the page or file says",
     )
 
     @model_validator(mode="after")

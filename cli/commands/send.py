@@ -42,7 +42,7 @@ def send(
         bool | None,
         typer.Option(
             "--test/--real",
-            help="Only to TEST_EMAILS, or for real. Without it: as the page or file says.",
+            help="Only to TEST_EMAILS, or for real and now. Without it: as the page or file says.",
         ),
     ] = None,
     direct: Annotated[

@@ -15,7 +15,7 @@ from pathlib import Path
 from mailout.app.single_mails_hold import SingleMailsHold
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, StoreError, UsageError
+from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreError, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
@@ -40,7 +40,7 @@ from mailout.outbox.delivery.store_retry import wait_for_store
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.deferrals import Deferrals, defer
-from mailout.outbox.queue.limits import Limits, buckets, window_closes
+from mailout.outbox.queue.limits import Limits, after_errors, buckets, window_closes
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
@@ -119,13 +119,19 @@ class Sending:
         """Begin to send it if it is due and mail may leave now; else it waits, and says why."""
         waiting = self.store.mailout(id)
         require_same_transport(waiting, self.rehearses)
+        unread: SourceUnavailable | None = None
         if self.settings.require_test:
-            self.render_again(waiting)
+            try:
+                self.render_again(waiting)
+            except SourceUnavailable as error:  # what was tested may be what the page says now
+                unread = error
             self.freeze(id)  # another content may need to know something else of its readers
         mailout = self.store.start(id, self.worker)
         self.pages.update(id)
         if mailout.status is Status.PROCESSING:
             wait = self.deferrals.why_not_start(mailout)
+            if unread is not None:
+                wait = after_errors(self.store.now(), mailout.pauses_in_a_row, unread.message)
             if wait is not None:
                 return defer(self.store, id, wait)
         return mailout

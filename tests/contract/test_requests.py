@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request, RequestKind
 from mailout.store import Store
@@ -22,14 +24,25 @@ def test_a_request_is_kept_until_it_is_answered(store: Store) -> None:
 
 
 def test_asked_ten_times_in_a_minute_it_is_one_request(store: Store, factory: StoreFactory) -> None:
-    assert [store.ask(PAGE, repeat=60) for _ in range(10)] == [True] + [False] * 9
-    assert queue_rows.asked(store, waiting=0) == [PAGE]
-    store.answered(PAGE)
-    assert not store.ask(PAGE, repeat=60)
+    page = Request("a-page", RequestKind.TEST)
+    assert [store.ask(page, repeat=60) for _ in range(10)] == [True] + [False] * 9
+    assert queue_rows.asked(store, waiting=0) == [page]
+    store.answered(page)
+    assert not store.ask(page, repeat=60), "it would be another mail"
     assert queue_rows.asked(store, waiting=0) == []
     factory.set_now(NOON + 60)
-    assert store.ask(PAGE, repeat=60)
-    assert queue_rows.asked(store, waiting=0) == [PAGE]
+    assert store.ask(page, repeat=60)
+    assert queue_rows.asked(store, waiting=0) == [page]
+
+
+@pytest.mark.parametrize("how", [RequestKind.IF_READY, RequestKind.ARTICLE])
+def test_what_was_answered_is_asked_for_again_at_once(store: Store, how: RequestKind) -> None:
+    """An edit is told and answered, and seconds later the page is set to Ready: nobody would ever look."""
+    page = Request("a-page", how)
+    assert [store.ask(page, repeat=60) for _ in range(2)] == [True, False]
+    store.answered(page)
+    assert [store.ask(page, repeat=60) for _ in range(2)] == [True, False]
+    assert queue_rows.asked(store, waiting=0) == [page]
 
 
 def test_a_test_and_the_real_thing_are_two_requests(store: Store) -> None:

@@ -131,7 +131,7 @@ def test_a_prefect_server_that_is_away_is_named_and_nothing_is_queued(mailout: C
         (["sned"], "Did you mean `mailout send`?"),
         (["send"], "Missing argument"),
         (["queue", "settle", "abcd", "--as", "lost"], "lost"),
-        (["queue", "pause"], "or say --all"),
+        (["queue", "pause"], "or use --all"),
         (["status", "ab"], "too short"),
         (["status", "abcd"], "There is no mailout abcd"),
         (["subscribers", "show", "ana"], "is not an address"),
@@ -228,7 +228,7 @@ def test_sigterm_finishes_what_is_in_hand_and_the_same_command_goes_on(mailout: 
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
-    assert b"the same command goes on" in said
+    assert b"Run the same command again" in said
     assert b"--report" in said
     assert not list((mailout.home / "reports").glob("*.csv"))  # at a million it takes a minute
     reported = mailout("status", "letter.md", "--report")

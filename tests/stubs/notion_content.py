@@ -78,7 +78,7 @@ class Workspace:
             case "POST", ["databases"]:
                 return self._create_database(body)
             case "POST", ["comments"]:
-                self._one(self.pages, body["parent"]["page_id"])
+                self._writable(body["parent"]["page_id"])
                 comment = {
                     "object": "comment",
                     "id": str(uuid.uuid4()),
@@ -121,8 +121,15 @@ class Workspace:
             "properties": page["properties"],
         }
 
-    def _update(self, id: str, body: Json) -> Json:
+    def _writable(self, id: str) -> Json:
         page = self._one(self.pages, id)
+        if page.get("in_trash"):
+            said = "Can't edit block that is archived. You must unarchive the block before editing."
+            raise Refused(400, "validation_error", said)
+        return page
+
+    def _update(self, id: str, body: Json) -> Json:
+        page = self._writable(id)
         for name, value in body["properties"].items():
             if name not in page["properties"]:
                 raise Refused(400, "validation_error", f"{name} is not a property that exists.")

@@ -21,7 +21,7 @@ from mailout.letters.content.notion.page import NotionPage, Value
 from mailout.letters.content.port import Kind, SourceMailout
 from mailout.letters.content.refs import page_id_of
 
-NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "note"})
+NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "awaits_test", "note"})
 """Of a page's state, what is not written under its own name."""
 
 FINDINGS = "Check before this letter goes out:"
@@ -43,7 +43,9 @@ class NotionPages(NotionSource):
         page = _sound(self.load_page(id))
         document = render(self.load_blocks(id), about=page)
         read_media = partial(download, clock=self._clock)
-        return page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=self._was_sent(page))
+        sent = self._was_sent(page)
+        mailout = page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=sent)
+        return replace(mailout, send_at=page.send_at)
 
     def ready_at(self, ref: str) -> float | None:
         answer = self.page(ref)
@@ -60,11 +62,14 @@ class NotionPages(NotionSource):
         self._reports.notes.keep(ref, FINDINGS, text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
-        answer = self._reports.page(ref)
+        answer = self._reports.page_not_in_trash(ref)
         page = self._reports.read(answer)
-        if if_ready and page.status != self._statuses[PageStatus.READY]:
+        is_ready = page.status == self._statuses[PageStatus.READY]
+        if (if_ready and not is_ready) or (state.awaits_test and is_ready and page.is_test):
             return
-        if state.is_test and (not page.is_test or page.status == self._statuses[PageStatus.SEND]):
+        ends = state.status is PageStatus.DRAFT and page.status == self._statuses[PageStatus.SENDING]
+        is_shown = page.is_test or ends  # it may have been unticked since the test began
+        if state.is_test and (not is_shown or page.status == self._statuses[PageStatus.SEND]):
             return
         if state.is_rehearsal and self._was_sent(page):
             return

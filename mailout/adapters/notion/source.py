@@ -56,10 +56,7 @@ class NotionSource:
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
     def load_page(self, page_id: str) -> NotionPage:
-        answer = self.page(page_id)
-        if answer.get("in_trash") or answer.get("archived"):
-            raise SourceNotFound(f"The page {page_id} is in the trash.", remedy="Restore it in Notion.")
-        return self.read(answer)
+        return self.read(self.page_not_in_trash(page_id))
 
     def read(self, answer: Json) -> NotionPage:
         """What the API's JSON says of a mailout."""
@@ -140,6 +137,12 @@ class NotionSource:
     def page(self, page_id: str) -> Json:
         page: Json = self._calls.make(f"reading the page {page_id}", lambda api: api.pages.retrieve(page_id))
         return page
+
+    def page_not_in_trash(self, page_id: str) -> Json:
+        answer = self.page(page_id)
+        if answer.get("in_trash") or answer.get("archived"):
+            raise SourceNotFound(f"The page {page_id} is in the trash.", remedy="Restore it in Notion.")
+        return answer
 
     def is_mailout(self, answer: Json) -> bool:
         """Whether the page is in the mailouts database; without one, every page may be a mailout.

@@ -180,7 +180,8 @@ class SqliteQueue:
             "INSERT INTO requests (ref, how, asked_at, not_before) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (ref, how) DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL,"
             " not_before = excluded.not_before"
-            " WHERE asked_at <= ? OR not_before IS NOT excluded.not_before",
+            " WHERE asked_at <= ? OR not_before IS NOT excluded.not_before"
+            " OR (answered_at IS NOT NULL AND how IN ('if_ready', 'article'))",
             (request.ref, request.how, now, request.not_before, now - repeat),
         )
         return written == 1

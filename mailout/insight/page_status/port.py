@@ -46,7 +46,8 @@ class PageReporter(Protocol):
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         """Write it on the page; twice is once. `if_ready`: only if it still asks to be sent.
 
-        A test run is shown only on a page that is a test, and never over the end of a real one.
+        A test run is shown only on a page that is a test (its end also on one that still says it is being
+        sent), and never over the end of a real one.
         """
         ...
 

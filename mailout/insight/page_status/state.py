@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from mailout.insight.page_status import writer_notes
 from mailout.insight.reporting.phrases import reported
-from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.outbox.queue.mailout import DeferReason, Mailout, MailoutOutcome, Status
 
 
 class PageStatus(StrEnum):
@@ -27,6 +27,7 @@ class PageState:
     status: PageStatus
     is_test: bool = False
     is_rehearsal: bool = False
+    awaits_test: bool = False  # a page that asks for a test keeps its status until there is one
     note: str | None = None  # a line for whoever reads the page
     sent_at: float | None = None
     sent_count: int | None = None
@@ -63,6 +64,13 @@ def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
         bounce_rate=_share(mailout, "bounced") if heard else None,
         unsub_rate=_share(mailout, "unsubscribed") if mailout.metrics else None,
     )
+
+
+def awaits_test(mailout: Mailout) -> bool:
+    """Whether its page may still ask for a test: it waits for one, or was one of which nothing was sent."""
+    if mailout.is_test:
+        return mailout.status is Status.CANCELLED and mailout.ledger.sent + mailout.ledger.unknown == 0
+    return mailout.status is Status.PENDING and mailout.defer_reason is DeferReason.UNTESTED
 
 
 def _share(mailout: Mailout, metric: str) -> float:

@@ -25,7 +25,7 @@ from mailout.base.select import every
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
-from mailout.insight.page_status.state import PageState, PageStatus, page_state
+from mailout.insight.page_status.state import PageState, PageStatus, awaits_test, page_state
 from mailout.insight.page_status.writer_notes import refusal
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
@@ -131,7 +131,7 @@ class PageReports:
     def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
         """On the page, for its author. Not repeated later: the next run looks again."""
         lines = [problem_line(problem) for problem in problems]
-        self._write_page(lambda reporter: reporter.show_findings(ref, lines))
+        self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
@@ -150,7 +150,8 @@ class PageReports:
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         tried_out = mailout.is_test or mailout.is_rehearsal
         real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
-        written = self._show(mailout.ref, self._state(real or mailout))
+        state = replace(self._state(real or mailout), awaits_test=awaits_test(mailout))
+        written = self._show(mailout.ref, state)
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)
         self._report_errors_of(mailout)
@@ -163,9 +164,10 @@ class PageReports:
         return f"{self._dashboard.rstrip('/')}/{page}" if self._dashboard else None
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
-        return self._write_page(lambda reporter: reporter.show(ref, state, if_ready=if_ready))
+        return self._write_page(ref, lambda reporter: reporter.show(ref, state, if_ready=if_ready))
 
-    def _write_page(self, write: Callable[[PageReporter], None]) -> bool:
+    def _write_page(self, ref: str, write: Callable[[PageReporter], None]) -> bool:
+        """False: it has to be tried again."""
         reporter = self.reporter
         if reporter is None:
             return False
@@ -174,6 +176,9 @@ class PageReports:
         except SourceNotFound as error:
             log.warning("There is no page to update any more: %s", error.message)
             return True
+        except SourceError as refused:
+            log.warning("Notion: the page %s is not updated, because that is refused: %s", ref, refused)
+            return _asks_no_more(reporter, ref)
 
     def _report_errors_of(self, mailout: Mailout) -> None:
         if self.reporter is not None and self.reporter.keeps_errors and mailout.status != Status.PROCESSING:
@@ -195,6 +200,14 @@ class PageReports:
         except SourceNotFound as missing:
             log.warning("The errors database cannot be found: %s", missing)
             return False
+
+
+def _asks_no_more(reporter: PageReporter, ref: str) -> bool:
+    """What Notion refuses is given up, except on a page that asks to be sent: it would ask every minute."""
+    try:
+        return reporter.ready_at(ref) is None
+    except SourceError:
+        return False
 
 
 def _record_somehow(
@@ -234,6 +247,8 @@ class _Line:
         except (StoreError, SourceNotFound):
             raise
         except MailoutError as error:
+            if type(error) is SourceError:  # about this one page: no reason for the others to wait
+                raise
             log.warning("Notion: %s could not be updated and will be updated later: %s", self._place, error)
             self._up_at = self._clock.monotonic() + DOWN_SECONDS
             return False

@@ -81,7 +81,11 @@ class MailoutIntake:
         with self._aborts_recorded(reading.source, asked_at):
             known = None if is_test or rehearsal else self._known(reading)
             id = None if rehearsal else self._id(reading.source, is_test)
-        return LoadedMailout(reading, is_test=is_test, id=id, known=known, asked_at=asked_at)
+        # Whoever says that it is for real (the dashboard, --real) says when, too: now.
+        not_before = reading.source.send_at if test is None else None
+        return LoadedMailout(
+            reading, is_test=is_test, id=id, known=known, asked_at=asked_at, not_before=not_before
+        )
 
     def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
         """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
@@ -91,7 +95,7 @@ class MailoutIntake:
             if loaded.known is not None:
                 self._point_out_edit(loaded.known, loaded.reading)
                 return loaded.known
-            return self._enqueue_new(loaded.reading, loaded.id, loaded.is_test)
+            return self._enqueue_new(loaded, loaded.id)
 
     def validate(self, ref: str, test: bool | None = None, *, again: bool = False) -> str:
         """The id it would be queued under, or the error that would stop it. Writes nothing to the queue.
@@ -258,17 +262,21 @@ class MailoutIntake:
             mailout = self.store.resume(mailout.id)
         return mailout
 
-    def _enqueue_new(self, reading: Reading, id: str, is_test: bool) -> Mailout:
+    def _enqueue_new(self, loaded: LoadedMailout, id: str) -> Mailout:
+        reading, is_test = loaded.reading, loaded.is_test
         self._ready.check(reading, is_test)  # renders it, before the queue knows of it
         self.store.discard_unbegun(id)  # cancelled before it began, and now asked for again
-        mailout = self._enqueue(id, reading, is_test=is_test)
+        mailout = self._enqueue(id, reading, is_test=is_test, not_before=loaded.not_before)
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         return mailout
 
-    def _enqueue(self, id: str, reading: Reading, *, is_test: bool) -> Mailout:
+    def _enqueue(
+        self, id: str, reading: Reading, *, is_test: bool, not_before: float | None = None
+    ) -> Mailout:
         source_mailout, content = reading.source, reading.content
-        delay = self._settings.send_delay  # time to take it back
+        now = self.store.now()
+        starts_at = max(now + self._settings.send_delay, not_before or 0.0)  # the delay: time to take it back
         self.store.put_content(content)  # first: a mailout without it would fail for everybody
         mailout = self.store.enqueue(
             NewMailout(
@@ -284,7 +292,7 @@ class MailoutIntake:
                 slug=None if is_test or self.rehearses else slug_of(content.subject, id),
                 is_test=is_test,
                 is_rehearsal=self.rehearses,
-                scheduled_at=self.store.now() + delay if delay and not is_test else None,
+                scheduled_at=starts_at if starts_at > now and not is_test else None,
                 retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
                 content_hash=content.hash,
             )

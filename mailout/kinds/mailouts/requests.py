@@ -11,12 +11,14 @@ from mailout.base.errors import (
     Abort,
     MailoutError,
     SettingsError,
+    SourceError,
     SourceRefused,
     SourceUnavailable,
     StoreError,
 )
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
+from mailout.insight.page_status.state import awaits_test
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import AlreadySent
@@ -123,7 +125,7 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     for ref in refs:
         try:
             mailout = None if ref in told_later else _enqueue(intake, ref, enqueue, asked_at)
-        except (SourceUnavailable, SourceRefused) as error:
+        except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
             taken += [] if mailout is None else [mailout]
@@ -156,8 +158,10 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:
-    """A page that does not show yet how it went asks no more, whatever it says."""
-    return {intake.store.mailout(id).ref for id in report_rows.due_reports(intake.store)}
+    """A page that does not show yet how it went asks no more, whatever it says; except for a test that
+    there has to be."""
+    due = (intake.store.mailout(id) for id in report_rows.due_reports(intake.store))
+    return {mailout.ref for mailout in due if not awaits_test(mailout)}
 
 
 def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> None:
@@ -199,6 +203,9 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
     if mailout.is_test and not shown:
         # It would ask again every minute, and every answer would be another mail.
         intake.store.cancel(mailout.id)
+        reporter = intake.pages.reporter
+        if reporter is not None and reporter.ready_at(ref) is not None:
+            intake.store.discard_unbegun(mailout.id)  # or there would be another one every minute
         raise SourceUnavailable("It is not tried out: its page could not be updated.")
     return mailout
 

@@ -221,11 +221,10 @@ def why_it_ended(
     if refused is not None and refused.code != FOLDER_FULL:
         return Defer(DeferReason.CONFIGURATION_ERROR, None, described(refused))
     if report.ended in (Ended.CIRCUIT, Ended.THROTTLED) or refused is not None:
-        pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
         last = described(report.outcome) if report.outcome else None
         if report.ended is Ended.THROTTLED:
             last = f"{THROTTLED} ({last.rstrip('. ')})." if last else f"{THROTTLED}."
-        return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, last)
+        return after_errors(now, pauses_in_a_row, last)
     if report.ended is Ended.DEADLINE:
         return why_not_now(limits, now)
     if report.ended is not Ended.LIMITED:
@@ -238,6 +237,12 @@ def why_it_ended(
         case _:
             # Others may send from the same account: what was sent here does not tell when it has room again.
             return Defer(DeferReason.QUOTA_EXHAUSTED, min(quota_frees_at or math.inf, now + QUOTA_PAUSE))
+
+
+def after_errors(now: float, pauses_in_a_row: int, note: str | None) -> Defer:
+    """What passes by itself is waited for, longer each time."""
+    pause = CIRCUIT_PAUSES[min(pauses_in_a_row, len(CIRCUIT_PAUSES) - 1)]
+    return Defer(DeferReason.TRANSIENT_ERRORS, now + pause, note)
 
 
 def described(outcome: Outcome) -> str:

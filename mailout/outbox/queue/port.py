@@ -156,7 +156,8 @@ class Requests(Reads, Protocol):
 
     def ask(self, request: Request, *, repeat: float) -> bool:
         """Write it down; False: it was asked for less than `repeat` seconds ago. Another `not_before` is
-        another time for the same one."""
+        another time for the same one. What is sent once however often it is asked for (IF_READY, ARTICLE) is
+        taken again as soon as it was answered."""
         ...
 
     def answered(self, request: Request) -> bool:

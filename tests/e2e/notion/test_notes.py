@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from mailout.app.engine import Engine
+from mailout.app.queue_run import QueueRun
 from mailout.kinds.mailouts.requests import enqueue_ready
 from mailout.outbox.queue import actions
-from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, plain
+from mailout.outbox.queue.mailout import DeferReason
+from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails, plain
 from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import p
 from tests.stubs.notion_workspace import mailout_page, workspace
+from tests.unit.outbox.queue.driving import Quiet
 
 
 def waiting(engine: Engine) -> str:
     (mailout,) = enqueue_ready(engine.intake)
     actions.pause(engine.store, mailout.id)
     return mailout.id
+
+
+def queue_run(engine: Engine) -> None:
+    """As the flow does it, with its looks."""
+    QueueRun(engine.sending, Quiet(engine), look=lambda: enqueue_ready(engine.intake)).run()
 
 
 def test_what_it_waits_for_is_told_once_however_often_the_queue_looks(
@@ -47,6 +55,46 @@ def test_where_it_may_not_comment_the_property_says_it_until_it_goes_on(
         if "status_note" in call["body"]["properties"]
     ]
     assert [note[:19] for note in notes] == ["Waits for a person:", ""]
+
+
+def test_a_page_that_asks_for_the_test_it_waits_for_gets_it_and_goes_on(
+    engine_with: Build, notion: Notion
+) -> None:
+    """The note told its writer to ask, and nothing happened."""
+    notion.load(status="Ready")
+    engine = engine_with(REQUIRE_TEST="true")
+    for _ in range(2):
+        queue_run(engine)
+    (said,) = notion.comments()
+    assert said.endswith("Tick is_test and set the page to Ready: after the test it goes on by itself.")
+    notion.stub.edit(PAGE, status="Ready", is_test=True, blocks=[p("How are you?")])
+    queue_run(engine)
+    sent = [mail.name.split("--")[0] for mail in mails(engine)]
+    assert sorted(sent) == sorted(["editor@example.org", *PEOPLE])
+    assert notion.statuses() == ["Sending", "Sending", "Send"]
+    queue_run(engine)
+    assert len(mails(engine)) == len(sent)
+
+
+def test_a_letter_whose_page_cannot_be_read_again_just_now_goes_on_by_itself(
+    engine_with: Build, notion: Notion
+) -> None:
+    """With REQUIRE_TEST it is read when it begins; one answer of 503 held it until a person came."""
+    notion.load(status="Ready")
+    engine = engine_with(REQUIRE_TEST="true")
+    (mailout,) = enqueue_ready(engine.intake)
+    notion.stub.script({"path": "/children", "status": 503, "times": 100})
+    for times, pause in enumerate((60.0, 300.0), start=1):
+        with engine.store.db.write() as tx:  # type: ignore[attr-defined]
+            tx.execute("UPDATE campaign_queue SET deferred_until = 0 WHERE defer_reason IS NOT NULL")
+        began = engine.store.now()
+        QueueRun(engine.sending, Quiet(engine)).run()
+        waits = engine.store.mailout(mailout.id)
+        assert waits.defer_reason is DeferReason.TRANSIENT_ERRORS
+        assert "Notion answered 503" in (waits.defer_note or "")
+        assert waits.transient_pauses == times
+        assert (waits.deferred_until or 0.0) >= began + pause
+    assert mails(engine) == []
 
 
 def test_why_a_page_was_refused_is_told_beside_it(engine: Engine, notion: Notion) -> None:

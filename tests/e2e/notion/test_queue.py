@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from mailout.app.engine import Engine
 from mailout.base import error_log, ids
 from mailout.insight.page_status import report_rows
+from mailout.insight.reporting.phrases import waiting
 from mailout.kinds.mailouts import readiness
 from mailout.kinds.mailouts.requests import answer, enqueue_ready
 from mailout.outbox.delivery.states import State
@@ -46,6 +48,24 @@ def test_drafts_and_pages_of_tomorrow_wait(engine: Engine, notion: Notion) -> No
     assert (mails(engine), notion.written()) == ([], [])
 
 
+@pytest.mark.parametrize(("test", "sent"), [(None, 0), (False, 3), (True, 1)])
+def test_a_page_of_tomorrow_that_is_asked_for_by_hand_waits_unless_somebody_says_for_real_or_test(
+    engine_with: Build, notion: Notion, test: bool | None, sent: int
+) -> None:
+    notion.load(send_at={"start": "2999-01-01T00:00:00Z"})
+    engine = engine_with()
+    request = Request.of(PAGE, test)
+    engine.store.ask(request, repeat=60)
+    mailout = answer(engine.intake, request)
+    assert mailout is not None
+    engine.deliver(mailout.id)
+    assert len(mails(engine)) == sent
+    if test is None:
+        planned = engine.store.mailout(mailout.id)
+        assert (planned.planned_for, planned.ledger.pending) == (32_472_144_000.0, 3)
+        assert waiting(planned, UTC) == "It is planned for 1 Jan 2999 00:00 UTC, to 3 people."
+
+
 def test_a_test_page_goes_to_test_emails_and_back_to_draft_as_often_as_asked(
     engine: Engine, notion: Notion
 ) -> None:
@@ -58,6 +78,28 @@ def test_a_test_page_goes_to_test_emails_and_back_to_draft_as_often_as_asked(
     notion.load(status="Ready")
     run_queue(engine)
     assert len(mails(engine)) == 2 + 3, "the real one was not blocked"
+
+
+def test_a_page_that_is_unticked_while_its_test_runs_goes_back_to_draft(
+    engine: Engine, notion: Notion
+) -> None:
+    """It said Sending for ever, and its writer did not dare to touch it."""
+    notion.load(status="Ready", is_test=True)
+    (mailout,) = enqueue_ready(engine.intake)
+    notion.stub.edit(PAGE, status="Sending", is_test=False, blocks=[p("How are you?")])
+    engine.deliver(mailout.id)
+    assert notion.statuses() == ["Sending", "Draft"]
+
+
+def test_a_test_that_ends_while_the_real_one_is_sent_leaves_the_page_in_sending(
+    engine: Engine, notion: Notion
+) -> None:
+    notion.load(status="Ready", is_test=True)
+    (test,) = enqueue_ready(engine.intake)
+    notion.stub.edit(PAGE, status="Sending", is_test=False, blocks=[p("How are you?")])
+    engine.intake.enqueue(PAGE)
+    engine.deliver(test.id)
+    assert notion.statuses() == ["Sending"]
 
 
 def test_a_test_of_a_page_that_was_sent_does_not_undo_it(engine: Engine, notion: Notion) -> None:
@@ -76,7 +118,30 @@ def test_a_test_whose_page_cannot_be_told_is_not_sent(engine: Engine, notion: No
     notion.load(status="Ready", is_test=True)
     notion.stub.script({"method": "PATCH", "status": 403, "body": "{}", "times": 100})
     run_queue(engine)
-    assert mails(engine) == []
+    assert (mails(engine), queue_rows.mailouts(engine.store)) == ([], [])
+
+
+@pytest.mark.parametrize("away", ["PATCH", "everything"])
+def test_a_test_that_could_not_begin_is_asked_for_again(
+    engine_with: Build, notion: Notion, away: str
+) -> None:
+    """Three answers of 503 set the page to Draft, and its writer waited for a mail in vain."""
+    notion.load(status="Ready", is_test=True)
+    fault = {"method": "PATCH"} if away == "PATCH" else {}
+
+    def as_notion_goes_away(ref: str, test: bool | None, asked_at: float | None) -> Mailout:
+        mailout = engine.intake.enqueue(ref, test, asked_at)
+        notion.stub.script(fault | {"status": 503, "times": 1000})
+        return mailout
+
+    engine = engine_with()
+    assert enqueue_ready(engine.intake, as_notion_goes_away) == []
+    notion.stub.script()
+    before = len(notion.written())
+    run_queue(engine_with())  # a minute later
+    run_queue(engine_with())
+    assert [mail.name.split("--")[0] for mail in mails(engine)] == ["editor@example.org"]
+    assert [write["status"] for write in notion.written()[before:]] == ["Sending", "Draft"]
 
 
 def test_a_real_one_whose_page_cannot_be_told_is_sent_once_and_told_later(
@@ -337,6 +402,47 @@ def test_a_page_that_was_thrown_away_is_not_told_for_ever(engine: Engine, notion
     run_queue(engine)
     assert len(mails(engine)) == 3
     assert report_rows.due_reports(engine.store) == {}
+
+
+def test_a_page_in_the_trash_keeps_no_other_page_from_being_sent(engine: Engine, notion: Notion) -> None:
+    """Every letter written in Notion waited for it, without a word."""
+    notion.load(status="Ready")
+    run_queue(engine)
+    other = id_of("the next letter")
+    thrown_away = mailout_page("Hello", "Send", sent_at={"start": "2026-11-15"}) | {"in_trash": True}
+    pages = {PAGE: thrown_away, other: mailout_page("Next", "Ready")}
+    notion.stub.load(workspace(pages=pages, blocks={PAGE: [p("x")], other: [p("x")]}))
+    with engine.store.db.write() as tx:  # type: ignore[attr-defined]
+        tx.execute("UPDATE campaign_queue SET metrics = ?", ('{"delivered": 2}',))
+    engine.pages.refresh()  # there is something new to say of it
+    run_queue(engine)
+    assert notion.statuses(other) == ["Sending", "Send"]
+    assert (notion.written(), report_rows.due_reports(engine.store)) == ([], {})
+
+
+@pytest.mark.parametrize("shows", ["Ready", "Sending"])
+def test_a_page_that_notion_never_takes_keeps_no_other_from_being_sent(
+    engine: Engine, notion: Notion, shows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given up once the letter is out; one that still says Ready is not asked to be sent again."""
+    monkeypatch.setattr(readiness, "SAME_ASK_SECONDS", 0.0)  # each run is a minute later
+    notion.load(status="Ready")
+    said = '{"code": "validation_error", "message": "Can\'t edit page on block with an archived ancestor."}'
+    refused = {"method": "PATCH", "path": PAGE, "status": 400, "body": said, "times": 100}
+    if shows == "Ready":
+        notion.stub.script(refused)
+    (mailout,) = enqueue_ready(engine.intake)
+    notion.stub.script(refused)
+    engine.deliver(mailout.id)
+    other = id_of("the next letter")
+    pages = {PAGE: mailout_page("Hello", shows), other: mailout_page("Next", "Ready")}
+    notion.stub.load(workspace(pages=pages, blocks={PAGE: [p("x")], other: [p("x")]}))
+    notion.stub.script(refused)
+    run_queue(engine)
+    run_queue(engine)
+    assert notion.statuses(other) == ["Sending", "Send"]
+    assert list(report_rows.due_reports(engine.store)) == ([REAL] if shows == "Ready" else [])
+    assert (len(mails(engine)), notion.errors()) == (6, [])
 
 
 def test_a_page_set_to_done_by_hand_is_told_once_how_to_send_it(engine: Engine, notion: Notion) -> None:
