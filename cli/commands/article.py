@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.preview import SOMEBODY, write_and_show
+from cli.commands.preview import SOMEBODY, refusal, write_and_show
 from cli.commands.send import Stop, ask_first, finish, run_here, starting
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
@@ -19,7 +19,7 @@ from cli.show import near
 from cli.subscriber_import import writing
 from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
-from mailout.base.errors import UsageError
+from mailout.base.errors import Abort, UsageError
 from mailout.base.time_format import iso
 from mailout.insight.reporting.details import census_lines, census_table
 from mailout.insight.reporting.phrases import count
@@ -29,10 +29,11 @@ from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, wri
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.places import FILTER, split_places
-from mailout.letters.content.article import document_of
+from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
+from mailout.letters.content.variables import filled, placeholders, variables_of
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
@@ -127,25 +128,35 @@ def preview(
     articles = engine.intake.articles
     to = address_of(email) or email if email else SOMEBODY
     places = subscriber_rows.subscriber(engine.store, to)["ocd_ids"] if email else _places(ocd or "")
-    article = assemble(articles.live_slices(article_key), places, engine.store.now())
+    slices = articles.live_slices(article_key)
+    article = assemble(slices, places, engine.store.now())
     if article is None:
         raise UsageError(
             "They would get nothing: no slice is for them.", remedy="See: mailout article census"
         )
-    content = articles.render(article)
-    links = footer_of(engine.settings).urls(tokens_of(engine.settings).make(to, "general"))
+    document, content = articles.render(article)
+    refusals: list[Problem] = []
+    try:
+        articles.check_variables(slices)
+    except Abort as abort:
+        refusals.append(refusal(abort))
+    variables, settings = variables_of(content), engine.settings
+    sender = settings.from_name or settings.from_email or ""
+    own = placeholders(variables) | {"email": to, "from_name": sender}
+    links = footer_of(settings).urls(tokens_of(settings).make(to, "general"))
     write_and_show(
         json,
-        document_of(article),
+        document,
         content,
         out,
-        {**links, VIEW_URL: "#"},
+        {**links, VIEW_URL: "#", **filled(variables, own)},
         to=to,
-        from_email=engine.settings.from_email or "nobody@example.org",
-        from_name=engine.settings.from_name or "",
-        reply_to=engine.settings.reply_to,
+        from_email=settings.from_email or "nobody@example.org",
+        from_name=settings.from_name or "",
+        reply_to=settings.reply_to,
         unsubscribe_url=links[UNSUBSCRIBE_URL],
         date=engine.clock.now(),
+        refusals=refusals,
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.base import error_log
-from mailout.base.errors import NotFound, StoreError, UsageError
+from mailout.base.errors import Abort, AbortCode, NotFound, StoreError, UsageError
 from mailout.kinds.articles import article_rows, articles
 from mailout.kinds.articles.articles import BatchUsed
 from mailout.kinds.articles.order import ArticleOrder
@@ -457,6 +457,53 @@ def test_who_comes_between_the_census_and_the_freezing_gets_a_variant_of_their_o
     subscribe(store, "fay@example.org", ocd_ids=(US, OHIO, FRANKLIN))
     world.engine.deliver(mailout.id)
     assert "The county." in world.text("fay@example.org")
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        {"title": "News for {{ city }}"},
+        {"dek": "For {{ city }}"},
+        {"body": "You in {{ city | your town }}."},
+        {"link_url": "https://example.org/?c={{city}}"},
+    ],
+)
+def test_a_slice_that_asks_for_an_attribute_stops_the_batch_before_the_queue(
+    asking: dict[str, str], world: World, store: Store
+) -> None:
+    """Nobody is there yet: who comes after the census would be the first to read it."""
+    body = asking.get("body", "The village.")
+    fields = {name: value for name, value in asking.items() if name != "body"}
+    store.import_slices([part(5, f"{OHIO}/place:yellow_springs", body, **fields)])
+    intake = world.engine.intake.articles
+    for ask in (lambda: intake.census("budget", {}), lambda: intake.id_if_anybody(order())):
+        with pytest.raises(Abort, match=r"section 5 for .*yellow_springs .*\{\{ city \}\}"):
+            ask()
+    with pytest.raises(Abort) as refused:
+        world.send()
+    assert refused.value.code is AbortCode.VARIABLE_MISSING
+    assert [one.code for one in error_log.errors(store)] == ["variable_missing"]
+    assert queue_rows.mailouts(store) == []
+    store.import_slices([part(5, f"{OHIO}/place:yellow_springs", "The village.")])
+    assert world.send().ledger.sent == 2  # the batch id is not used up
+
+
+def test_what_every_message_has_is_filled_in_and_an_escaped_brace_is_read(world: World, store: Store) -> None:
+    title = r"For {{ email }}, \{{ as written }}"
+    store.import_slices([replace(SLICES[0], title=title), replace(SLICES[3], title=None, dek=None)])
+    mailout = world.send()
+    assert mailout.subject == "For {{ email }}, {{ as written }}"
+    mail = world.mails[CLEO]
+    assert mail.content.subject_segments.fill(mail.values) == f"For {CLEO}, {{{{ as written }}}}"
+    assert f"For {CLEO}, {{{{ as written }}}}</h1>" in mail.content.html_segments.fill(mail.values)
+    assert [one.code for one in error_log.errors(store)] == []
+
+
+def test_what_to_look_at_in_a_slice_is_recorded_once_for_all_variants(world: World, store: Store) -> None:
+    store.import_slices([replace(SLICES[0], body_md="TODO: the nation.")])
+    mailout = world.send()
+    found = [(one.code, one.mailout) for one in error_log.errors(store)]
+    assert found == [("placeholder_text", mailout.id)]
 
 
 @given(
