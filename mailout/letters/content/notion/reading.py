@@ -116,7 +116,7 @@ class Reader:
     def _read(self, items: object) -> Spans:
         if isinstance(items, Sequence) and not isinstance(items, str):
             typed = (item.get("plain_text") for item in items if isinstance(item, Mapping))
-            self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
+            self.literals |= literal_braces("".join(one for one in typed if isinstance(one, str)))
             self._report_unreadable(
                 str(as_mapping(item.get("equation")).get("expression") or "")
                 for item in items
