@@ -488,6 +488,18 @@ def test_a_slice_that_asks_for_an_attribute_stops_the_batch_before_the_queue(
     assert world.send().ledger.sent == 2  # the batch id is not used up
 
 
+def test_a_batch_that_nobody_could_unsubscribe_from_is_refused_and_a_rehearsal_is_not(
+    world: World, store: Store, tmp_path: Path
+) -> None:
+    local = "http://localhost:8025/unsubscribe"
+    with pytest.raises(Abort, match="UNSUBSCRIBE_BASE_URL"):
+        World(store, world.clock, tmp_path, unsubscribe_base_url=local).send()
+    assert [one.code for one in error_log.errors(store)] == ["footer_env_missing"]
+    assert queue_rows.mailouts(store) == []
+    folder = World(store, world.clock, tmp_path, unsubscribe_base_url=local, name="folder")
+    assert folder.send().ledger.sent == 2
+
+
 def test_what_every_message_has_is_filled_in_and_an_escaped_brace_is_read(world: World, store: Store) -> None:
     title = r"For {{ email }}, \{{ as written }}"
     store.import_slices([replace(SLICES[0], title=title), replace(SLICES[3], title=None, dek=None)])

@@ -21,7 +21,7 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
 from mailout.letters.content.article import attributes_in, document_of
 from mailout.letters.content.document import Document, Problem
-from mailout.letters.content.from_settings import footer_of, from_email_of
+from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out
 from mailout.letters.content.layout import render
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
@@ -107,6 +107,7 @@ class ArticleIntake:
             found.extend(findings(document, content))
 
         try:
+            require_way_out(self._settings, rehearses=self._rehearses)
             census = self._census(order.article_key, audience, slices, keep=keep)
         except Abort as abort:
             self._store.record_errors([ErrorRecord(abort.code, abort.message, "content", mailout=id)])
