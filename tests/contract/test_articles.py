@@ -48,6 +48,7 @@ from tests.contract.stores import StoreFactory
 UNAVAILABLE = Outcome(
     OutcomeKind.TRANSIENT, code="SERVICE_UNAVAILABLE", category="TRANSIENT_ERROR", message="503"
 )
+REFUSED = Outcome(OutcomeKind.INVALID, code="INVALID_EMAIL", category="PERMANENT_ERROR", message="no")
 REJECTED = Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", category="PERMANENT_ERROR", message="no")
 
 
@@ -262,6 +263,21 @@ def test_what_is_no_message_or_was_cancelled_cannot_be_requeued(world: World, st
     store.drop_dead_letter(letter["id"])
     with pytest.raises(NotFound):
         dead_letters.requeue(store, letter["id"])
+
+
+def test_of_several_dead_letters_all_are_requeued_or_none(world: World, store: Store) -> None:
+    """The checks refuse Una's message before it is sent: it would be a dead letter again."""
+    world.answers |= {UNA: REFUSED, CLEO: REJECTED}
+    mailout = world.send()
+    letters = {one["payload"]["email"]: one["id"] for one in error_log.dead_letters(store)}
+    before = states(store, mailout.id)
+    assert (before[UNA], before[CLEO]) == (State.VALIDATION_FAILED, State.FAILED)
+    with pytest.raises(UsageError, match="would refuse it again") as refused:
+        dead_letters.requeue(store, letters[CLEO], letters[UNA])
+    assert "drop" in (refused.value.remedy or "")
+    assert states(store, mailout.id) == before
+    assert dead_letters.requeue(store, letters[CLEO], letters[CLEO]) == [mailout.id]
+    assert states(store, mailout.id)[CLEO] is State.PENDING
 
 
 def test_endless_throttling_ends_as_a_dead_letter_too(world: World, store: Store) -> None:
