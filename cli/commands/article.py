@@ -28,7 +28,7 @@ from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, write_errors
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.places import FILTER, split_places
+from mailout.letters.audience.places import FILTER, PLACES, US, split_places
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
@@ -242,15 +242,31 @@ _NAMED = re.compile(r"\s*([^\s=<>!\"()]+)=([^=<>\"]*)")
 
 def _filter(written: list[str] | None) -> dict[str, str]:
     """Old forms by their key; filters in the language of segments together under one."""
-    named, filters = {}, []
+    named: dict[str, str] = {}
+    filters = []
     for one in written or ():
         found = _NAMED.fullmatch(one)
-        if found:
-            named[found[1]] = found[2].strip()
-        else:
+        if not found:
             filters.append(one)
+            continue
+        key, value = found[1], found[2].strip()
+        if named.setdefault(key, value) != value:
+            raise UsageError(
+                f"The filter {key} is given twice, as {named[key]} and as {value}: who is meant is unclear.",
+                remedy=f"For one or the other{' (of those on general)' if key == 'list' else ''}:"
+                f" --filter '{_either(key, named[key], value)}'",
+            )
     together = filters[0] if len(filters) == 1 else " and ".join(f"({one})" for one in filters)
     return named | ({FILTER: together} if filters else {})
+
+
+def _either(key: str, one: str, other: str) -> str:
+    """The same in the language of segments."""
+    if key in PLACES:
+        return f"in place {US}/state:oh or in place {US}/state:mi"
+    if key == "list":
+        return f'in list "{one}" or in list "{other}"'
+    return f'"{key}" in ("{one}", "{other}")'
 
 
 def _as_row(one: Slice) -> dict[str, str]:

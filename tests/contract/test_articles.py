@@ -31,6 +31,7 @@ from tests.contract.articles import (
     ARLINGTON,
     BATCH,
     CLEO,
+    CLEVELAND,
     FRANKLIN,
     OHIO,
     SLICES,
@@ -345,6 +346,8 @@ def test_who_matches_no_slice_is_skipped_and_counted(world: World, store: Store)
         ({"state": "OH"}, {UNA, CLEO}),
         ({"list": "general"}, {UNA, CLEO}),
         ({"filter": 'plan = "GOLD"'}, {UNA}),
+        ({"filter": '"plan" in ("gold", "silver")'}, {UNA}),
+        ({"filter": f"in place {ARLINGTON} or in place {CLEVELAND}"}, {UNA, CLEO}),
         ({"filter": 'not plan = "gold" or not has plan', "state": "OH"}, {CLEO}),
     ],
 )
