@@ -191,6 +191,22 @@ def test_what_the_loader_could_not_read_is_reported() -> None:
     assert "not shared" in render([copy]).problems[0].message
 
 
+def test_a_link_that_mail_cannot_carry_is_told_and_its_words_stay() -> None:
+    """In two styles it is one link."""
+    address = "webcal://example.org/dates.ics"
+    runs = [text("the ", address), text("dates", address, bold=True), text(" and "), text("a", "ftp://a.b/c")]
+    for kind in ("paragraph", "code", "bulleted_list_item"):
+        rendered = shown(words(kind, runs))
+        assert [(one.code, one.where) for one in rendered.problems] == [
+            ("link_dropped", address),
+            ("link_dropped", "ftp://a.b/c"),
+        ]
+        assert "the dates and a" in rendered.text_body
+    assert not shown(
+        p([text("Call us", "tel:+351123"), text("Here", "/0f0e0d0c0b0a49088706050403020100")])
+    ).problems
+
+
 def test_a_picture_that_cannot_be_loaded_is_reported_and_its_caption_kept() -> None:
     rendered = shown(external("image", "data:image/png;base64,x", "The harbour"))
     assert "<img" not in rendered.html_body
@@ -227,11 +243,13 @@ def test_an_equation_that_letters_cannot_write_is_code_and_is_named() -> None:
 
 
 def test_every_type_of_the_specification_is_shown_without_a_report() -> None:
-    """Only the two that are meant to be unknown are reported."""
+    """Only the two that are meant to be unknown are reported, and the link that may not stay."""
     rendered = render(blocks(every_block(FILES)))
-    assert [problem.code for problem in rendered.problems] == ["content_block_unsupported"] * 2
-    assert "button" in rendered.problems[0].message
-    assert "“brand_new_thing”" in rendered.problems[1].message
+    link, button, unknown = rendered.problems
+    assert (link.code, link.where) == ("link_dropped", "javascript:alert(1)")
+    assert (button.code, unknown.code) == ("content_block_unsupported", "content_block_unsupported")
+    assert "button" in button.message
+    assert "“brand_new_thing”" in unknown.message
 
 
 def test_a_synced_copy_shows_what_the_loader_put_into_it() -> None:
