@@ -238,7 +238,7 @@ class Reader:
 
     def _card(self, sign: str, name: str, url: str | None, caption: Spans) -> Node:
         """What is said twice is shown once; a video has its picture, where that is known."""
-        if not name or plain(caption) == name:
+        if not _leads_on(caption, url) and (not name or plain(caption) == name):
             name, caption = plain(caption), ()
         card = boxes.card(sign, name, url, caption)
         ref = self._files.video(url, card.html()) if url else None
@@ -258,8 +258,10 @@ class Reader:
             )
         if url and block.type == "embed" and thumbnail_of(url):  # its address is an id, not words
             return (self._card(SIGNS["video"], "", url, caption),)
-        said = plain(caption) or (title_of(url) if url else written)
-        return (boxes.card(SIGNS[block.type], said, url),)
+        said = title_of(url) if url else written
+        if _leads_on(caption, url):
+            return (boxes.card(SIGNS[block.type], said, url, caption),)
+        return (boxes.card(SIGNS[block.type], plain(caption) or said, url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
         kind = str(block.data.get("type") or "")
@@ -329,6 +331,11 @@ def _only_link(spans: Spans) -> str | None:
     """Where the words lead, if all of them lead to one place."""
     addresses = {span.href for span in spans if span.text.strip()}
     return addresses.pop() if len(addresses) == 1 else None
+
+
+def _leads_on(caption: Spans, url: str | None) -> bool:
+    """Whether it has a link of its own, which it would lose as the words of the block's link."""
+    return any(span.href and span.href != url for span in caption)
 
 
 def _color(block: Block) -> str:

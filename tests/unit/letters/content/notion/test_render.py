@@ -266,6 +266,43 @@ def test_a_bookmark_shows_a_title_and_the_site_it_leads_to(caption: str, title: 
     assert rendered.text_body == f"🔖 {title} ({url})"
 
 
+@pytest.mark.parametrize(
+    "card",
+    [
+        block(
+            "bookmark",
+            {"url": "https://example.org/x", "caption": [text("By "), text("Ana", "https://ana.pt")]},
+        ),
+        block(
+            "embed",
+            {"url": "https://youtu.be/dQw4w9WgXcQ", "caption": [text("By "), text("Ana", "https://ana.pt")]},
+        ),
+        block(
+            "video",
+            {
+                "type": "external",
+                "external": {"url": "https://example.org/watch"},
+                "caption": [text("By "), text("Ana", "https://ana.pt")],
+            },
+        ),
+    ],
+    ids=lambda card: card["type"],
+)
+def test_a_link_in_the_caption_of_a_card_is_kept(card: Json) -> None:
+    rendered = shown(card)
+    fallbacks = "".join(one.fallback or "" for one in rendered.media)
+    assert '<a href="https://ana.pt">Ana</a>' in rendered.html_body
+    assert not rendered.media or '<a href="https://ana.pt">Ana</a>' in fallbacks
+    assert "By Ana (https://ana.pt)" in rendered.text_body
+
+
+def test_a_caption_that_leads_where_its_bookmark_does_is_its_name() -> None:
+    url = "https://example.org/x"
+    rendered = shown(block("bookmark", {"url": url, "caption": [text("A read", url)]}))
+    assert rendered.text_body == f"🔖 A read ({url})"
+    assert rendered.html_body.count("A read") == 1
+
+
 def test_a_bookmark_whose_address_says_nothing_shows_the_address_once() -> None:
     html = shown(block("bookmark", {"url": "https://www.example.org/x7?y=1", "caption": []})).html_body
     assert re.sub("<[^>]*>", "", html) == "🔖&#160;example.org/x7"
