@@ -309,6 +309,22 @@ def test_a_bookmark_whose_address_says_nothing_shows_the_address_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("HTTPS://Example.org/", "Example.org"),
+        ("tel:+351123", "+351123"),
+        ("mailto:a@b.org?subject=Hi", "a@b.org"),
+    ],
+)
+def test_a_bookmark_of_any_address_can_be_seen(url: str, said: str) -> None:
+    html = shown(block("bookmark", {"url": url, "caption": []})).html_body
+    assert f'<a href="{url}">{said}</a>' in html
+    named = shown(block("bookmark", {"url": url, "caption": rich("Write to us")})).html_body
+    assert f'<a href="{url}">Write to us</a>' in named
+    assert 'n-where"></span>' not in named
+
+
+@pytest.mark.parametrize(
     "kind", ["bookmark", "embed", "link_preview", "image", "video", "file", "link_to_page"]
 )
 def test_a_block_without_its_data_does_no_harm(kind: str) -> None:
