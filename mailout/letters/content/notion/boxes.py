@@ -91,13 +91,16 @@ def table(rows: Sequence[Sequence[Spans]], *, header_row: bool = False, header_c
 
 
 def _table_lines(rows: Sequence[Sequence[Spans]], header_row: bool) -> list[str]:
-    """Aligned; where it is too wide for that row by row, each cell after its column's name."""
+    """Aligned; where it is too wide for that row by row, each cell after its column's name. A column without
+    cells is named once, above them."""
     said = [[" ".join(inline_text(cell).split()) for cell in row] for row in rows]
     widths = [max(screen_width(cell) for cell in column) for column in zip(*said, strict=True)]
     lines: list[str] = []
     if sum(widths) + 3 * (len(widths) - 1) > WIDTH:
         names, body = (said[0], said[1:]) if header_row else ([""] * len(widths), said)
-        for row in body or [said[0]]:
+        if header_row:
+            lines = [name for name, *cells in zip(*said, strict=True) if name and not any(cells)]
+        for row in body:
             named = zip(names, row, strict=True)
             lines = stacked(lines, [f"{name}: {cell}" if name else cell for name, cell in named if cell])
         return lines

@@ -73,6 +73,15 @@ def test_a_table_lines_up_in_text() -> None:
     assert rendered.html_body.count('<th scope="col"') == 2
 
 
+def test_a_table_too_wide_for_text_says_every_header_once() -> None:
+    long = "A column whose head has so many words that the table is too wide"
+    said = f"Signature\n\nName: Ana\n{long}: x\n\n{long}: y"
+    assert (
+        shown(table(row("Name", "Signature", long), row("Ana", "", "x"), row("", "", "y"))).text_body == said
+    )
+    assert shown(table(row(long, "Signature", long))).text_body == f"{long}\nSignature\n{long}"
+
+
 def test_a_table_with_a_header_column_says_so_to_screen_readers() -> None:
     assert (
         shown(table(row("a", "b"), row("c", "d"), head=False, side=True)).html_body.count('scope="row"') == 2
