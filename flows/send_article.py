@@ -45,7 +45,7 @@ def send_article(
     request = Request(order.to_ref(), RequestKind.ARTICLE)
     if asked and flow_run.run_count <= 1 and not still_asked(engine.intake, request):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
-    load_slices(order.article_key)
+    load_slices(order)
     letter = assemble_variants(order)
     if letter is None:
         return Completed(message="Nobody is in the audience: nothing was sent.", name="No recipients")

@@ -26,6 +26,7 @@ from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.letters.audience.places import FilterError
 from mailout.letters.audience.segment_tree import LONGEST_FILTER
+from mailout.letters.content.from_settings import require_way_out
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request as Asked
@@ -65,7 +66,8 @@ class ArticleRequest(BaseModel):
 
 def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongPasswords) -> APIRouter:
     routes = APIRouter(tags=["articles"])
-    articles = ArticleIntake(settings, store, rehearses=settings.mailout_transport == REHEARSING)
+    rehearses = settings.mailout_transport == REHEARSING
+    articles = ArticleIntake(settings, store, rehearses=rehearses)
 
     @routes.post("/articles/send", openapi_extra=body_of(ArticleRequest), responses=_ANSWERS, status_code=202)
     async def send(request: Request) -> JSONResponse:
@@ -91,6 +93,10 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
             ).order()
         except ValidationError as error:
             return _wrong_fields(_problems(error))
+        try:
+            require_way_out(settings, rehearses=rehearses)
+        except Abort as abort:
+            return _refusal(503, abort.code.upper(), str(abort))
         try:
             known = await run_in_threadpool(articles.known, order)
             id = known.id if known else await run_in_threadpool(articles.id_if_anybody, order)
@@ -181,5 +187,5 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     401: {"description": "The admin password is missing or wrong"},
     409: {"description": "The batch id was used for another article or filter"},
     429: {"description": "Too many wrong passwords"},
-    503: {"description": "ADMIN_PASSWORD is not set, or the store does not answer"},
+    503: {"description": "A setting is missing or wrong on the server, or the store does not answer"},
 }

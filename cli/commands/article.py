@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.commands.preview import SOMEBODY, write_and_show
+from cli.commands.preview import SOMEBODY, refusal, write_and_show
 from cli.commands.send import Stop, ask_first, finish, run_here, starting
 from cli.engine import open_engine
 from cli.output import Json, note, print_json, say
@@ -19,7 +19,7 @@ from cli.show import near
 from cli.subscriber_import import writing
 from mailout.app.engine import Engine
 from mailout.base.addresses import address_of
-from mailout.base.errors import UsageError
+from mailout.base.errors import Abort, UsageError
 from mailout.base.time_format import iso
 from mailout.insight.reporting.details import census_lines, census_table
 from mailout.insight.reporting.phrases import count
@@ -28,11 +28,12 @@ from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, write_errors
 from mailout.kinds.mailouts.reading import Announcement
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.places import FILTER, split_places
-from mailout.letters.content.article import document_of
-from mailout.letters.content.from_settings import footer_of, from_email_of, tokens_of
+from mailout.letters.audience.places import FILTER, PLACES, US, split_places
+from mailout.letters.content.document import Problem
+from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out, tokens_of
 from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
+from mailout.letters.content.variables import filled, placeholders, variables_of
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
@@ -127,25 +128,35 @@ def preview(
     articles = engine.intake.articles
     to = address_of(email) or email if email else SOMEBODY
     places = subscriber_rows.subscriber(engine.store, to)["ocd_ids"] if email else _places(ocd or "")
-    article = assemble(articles.live_slices(article_key), places, engine.store.now())
+    slices = articles.live_slices(article_key)
+    article = assemble(slices, places, engine.store.now())
     if article is None:
         raise UsageError(
             "They would get nothing: no slice is for them.", remedy="See: mailout article census"
         )
-    content = articles.render(article)
-    links = footer_of(engine.settings).urls(tokens_of(engine.settings).make(to, "general"))
+    document, content = articles.render(article)
+    refusals: list[Problem] = []
+    try:
+        articles.check_variables(slices)
+    except Abort as abort:
+        refusals.append(refusal(abort))
+    variables, settings = variables_of(content), engine.settings
+    sender = settings.from_name or settings.from_email or ""
+    own = placeholders(variables) | {"email": to, "from_name": sender}
+    links = footer_of(settings).urls(tokens_of(settings).make(to, "general"))
     write_and_show(
         json,
-        document_of(article),
+        document,
         content,
         out,
-        {**links, VIEW_URL: "#"},
+        {**links, VIEW_URL: "#", **filled(variables, own)},
         to=to,
-        from_email=engine.settings.from_email or "nobody@example.org",
-        from_name=engine.settings.from_name or "",
-        reply_to=engine.settings.reply_to,
+        from_email=settings.from_email or "nobody@example.org",
+        from_name=settings.from_name or "",
+        reply_to=settings.reply_to,
         unsubscribe_url=links[UNSUBSCRIBE_URL],
         date=engine.clock.now(),
+        refusals=refusals,
     )
 
 
@@ -210,6 +221,7 @@ def _ready(engine: Engine, order: ArticleOrder, *, yes: bool, json: bool) -> str
         _show_census(found.to_dict())
     if not engine.rehearses:
         subject, settings = found.variants[0].title, engine.settings
+        require_way_out(settings, rehearses=False)
         said = Announcement(subject, found.recipients, settings.from_name, from_email_of(settings))
         ask_first(engine, said, yes)
     return articles.id_of(order)
@@ -230,15 +242,31 @@ _NAMED = re.compile(r"\s*([^\s=<>!\"()]+)=([^=<>\"]*)")
 
 def _filter(written: list[str] | None) -> dict[str, str]:
     """Old forms by their key; filters in the language of segments together under one."""
-    named, filters = {}, []
+    named: dict[str, str] = {}
+    filters = []
     for one in written or ():
         found = _NAMED.fullmatch(one)
-        if found:
-            named[found[1]] = found[2].strip()
-        else:
+        if not found:
             filters.append(one)
+            continue
+        key, value = found[1], found[2].strip()
+        if named.setdefault(key, value) != value:
+            raise UsageError(
+                f"The filter {key} is given twice, as {named[key]} and as {value}: who is meant is unclear.",
+                remedy=f"For one or the other{' (of those on general)' if key == 'list' else ''}:"
+                f" --filter '{_either(key, named[key], value)}'",
+            )
     together = filters[0] if len(filters) == 1 else " and ".join(f"({one})" for one in filters)
     return named | ({FILTER: together} if filters else {})
+
+
+def _either(key: str, one: str, other: str) -> str:
+    """The same in the language of segments."""
+    if key in PLACES:
+        return f"in place {US}/state:oh or in place {US}/state:mi"
+    if key == "list":
+        return f'in list "{one}" or in list "{other}"'
+    return f'"{key}" in ("{one}", "{other}")'
 
 
 def _as_row(one: Slice) -> dict[str, str]:

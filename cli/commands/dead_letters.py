@@ -64,13 +64,13 @@ def requeue(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Their ids, or the beginnings of them.")],
     json: Json = False,
 ) -> None:
-    """Send one again. Its message waits in the queue, with all its attempts before it."""
+    """Send them again, all or none. Each message waits in the queue, with all its attempts before it."""
     engine = open_engine()
-    letters = [_find(engine, id) for id in ids]
-    mailouts = sorted({dead_letters.requeue(engine.store, letter["id"]) for letter in letters})
+    letters = list(dict.fromkeys(_find(engine, id)["id"] for id in ids))
+    mailouts = dead_letters.requeue(engine.store, *letters)
     answer(
         json,
-        {"requeued": [letter["id"] for letter in letters], "mailouts": mailouts},
+        {"requeued": letters, "mailouts": mailouts},
         f"{count(len(letters), 'message')} waiting in the queue, in {count(len(mailouts), 'mailout')}.",
     )
 

@@ -72,7 +72,7 @@ def preview(
         called=of.name if of else None,
         org_name=settings.org_name or "",
         date=engine.clock.now(),
-        refusals=[_refusal(error) for error in refusals],
+        refusals=[refusal(error) for error in refusals],
     )
 
 
@@ -90,7 +90,8 @@ def _as_reader(
     return email, values, person["from_name"] or from_name
 
 
-def _refusal(error: MailoutError) -> Problem:
+def refusal(error: MailoutError) -> Problem:
+    """What stops it, as a finding that is shown first."""
     code = str(error.code) if isinstance(error, Abort) else "cannot_be_sent"
     return Problem(code, str(error).removesuffix(f" ({code})"), None)
 

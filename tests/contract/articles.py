@@ -65,14 +65,21 @@ def order(**fields: Any) -> ArticleOrder:
     return ArticleOrder.checked(**wanted)
 
 
-def engine_on(store: Store, clock: FakeClock, home: Path, **transport: Any) -> Engine:
+def engine_on(
+    store: Store,
+    clock: FakeClock,
+    home: Path,
+    *,
+    unsubscribe_base_url: str = "https://mail.example.org/unsubscribe",
+    **transport: Any,
+) -> Engine:
     """Sends into a list, on the test's clock: nothing is rehearsed, nobody is written to."""
     settings = Settings(
         mailout_home=home,
         from_email="news@example.org",
         org_name="The Ledger",
         org_address="1 Main Street",
-        unsubscribe_base_url="https://mail.example.org/unsubscribe",
+        unsubscribe_base_url=unsubscribe_base_url,
         unsubscribe_secret="a secret of some length",
         send_rate_per_sec=0,
     )

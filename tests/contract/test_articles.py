@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.base import error_log
-from mailout.base.errors import NotFound, StoreError, UsageError
+from mailout.base.errors import Abort, AbortCode, NotFound, StoreError, UsageError
 from mailout.kinds.articles import article_rows, articles
 from mailout.kinds.articles.articles import BatchUsed
 from mailout.kinds.articles.order import ArticleOrder
@@ -31,6 +31,7 @@ from tests.contract.articles import (
     ARLINGTON,
     BATCH,
     CLEO,
+    CLEVELAND,
     FRANKLIN,
     OHIO,
     SLICES,
@@ -48,6 +49,7 @@ from tests.contract.stores import StoreFactory
 UNAVAILABLE = Outcome(
     OutcomeKind.TRANSIENT, code="SERVICE_UNAVAILABLE", category="TRANSIENT_ERROR", message="503"
 )
+REFUSED = Outcome(OutcomeKind.INVALID, code="INVALID_EMAIL", category="PERMANENT_ERROR", message="no")
 REJECTED = Outcome(OutcomeKind.PERMANENT, code="MESSAGE_REJECTED", category="PERMANENT_ERROR", message="no")
 
 
@@ -264,6 +266,21 @@ def test_what_is_no_message_or_was_cancelled_cannot_be_requeued(world: World, st
         dead_letters.requeue(store, letter["id"])
 
 
+def test_of_several_dead_letters_all_are_requeued_or_none(world: World, store: Store) -> None:
+    """The checks refuse Una's message before it is sent: it would be a dead letter again."""
+    world.answers |= {UNA: REFUSED, CLEO: REJECTED}
+    mailout = world.send()
+    letters = {one["payload"]["email"]: one["id"] for one in error_log.dead_letters(store)}
+    before = states(store, mailout.id)
+    assert (before[UNA], before[CLEO]) == (State.VALIDATION_FAILED, State.FAILED)
+    with pytest.raises(UsageError, match="would refuse it again") as refused:
+        dead_letters.requeue(store, letters[CLEO], letters[UNA])
+    assert "drop" in (refused.value.remedy or "")
+    assert states(store, mailout.id) == before
+    assert dead_letters.requeue(store, letters[CLEO], letters[CLEO]) == [mailout.id]
+    assert states(store, mailout.id)[CLEO] is State.PENDING
+
+
 def test_endless_throttling_ends_as_a_dead_letter_too(world: World, store: Store) -> None:
     """Also of several messages at once, when it is nobody's own fault: an article is news for a day."""
     throttled = Outcome(
@@ -329,6 +346,8 @@ def test_who_matches_no_slice_is_skipped_and_counted(world: World, store: Store)
         ({"state": "OH"}, {UNA, CLEO}),
         ({"list": "general"}, {UNA, CLEO}),
         ({"filter": 'plan = "GOLD"'}, {UNA}),
+        ({"filter": '"plan" in ("gold", "silver")'}, {UNA}),
+        ({"filter": f"in place {ARLINGTON} or in place {CLEVELAND}"}, {UNA, CLEO}),
         ({"filter": 'not plan = "gold" or not has plan', "state": "OH"}, {CLEO}),
     ],
 )
@@ -457,6 +476,65 @@ def test_who_comes_between_the_census_and_the_freezing_gets_a_variant_of_their_o
     subscribe(store, "fay@example.org", ocd_ids=(US, OHIO, FRANKLIN))
     world.engine.deliver(mailout.id)
     assert "The county." in world.text("fay@example.org")
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        {"title": "News for {{ city }}"},
+        {"dek": "For {{ city }}"},
+        {"body": "You in {{ city | your town }}."},
+        {"link_url": "https://example.org/?c={{city}}"},
+    ],
+)
+def test_a_slice_that_asks_for_an_attribute_stops_the_batch_before_the_queue(
+    asking: dict[str, str], world: World, store: Store
+) -> None:
+    """Nobody is there yet: who comes after the census would be the first to read it."""
+    body = asking.get("body", "The village.")
+    fields = {name: value for name, value in asking.items() if name != "body"}
+    store.import_slices([part(5, f"{OHIO}/place:yellow_springs", body, **fields)])
+    intake = world.engine.intake.articles
+    for ask in (lambda: intake.census("budget", {}), lambda: intake.id_if_anybody(order())):
+        with pytest.raises(Abort, match=r"section 5 for .*yellow_springs .*\{\{ city \}\}"):
+            ask()
+    with pytest.raises(Abort) as refused:
+        world.send()
+    assert refused.value.code is AbortCode.VARIABLE_MISSING
+    assert [one.code for one in error_log.errors(store)] == ["variable_missing"]
+    assert queue_rows.mailouts(store) == []
+    store.import_slices([part(5, f"{OHIO}/place:yellow_springs", "The village.")])
+    assert world.send().ledger.sent == 2  # the batch id is not used up
+
+
+def test_a_batch_that_nobody_could_unsubscribe_from_is_refused_and_a_rehearsal_is_not(
+    world: World, store: Store, tmp_path: Path
+) -> None:
+    local = "http://localhost:8025/unsubscribe"
+    with pytest.raises(Abort, match="UNSUBSCRIBE_BASE_URL"):
+        World(store, world.clock, tmp_path, unsubscribe_base_url=local).send()
+    assert [one.code for one in error_log.errors(store)] == ["footer_env_missing"]
+    assert queue_rows.mailouts(store) == []
+    folder = World(store, world.clock, tmp_path, unsubscribe_base_url=local, name="folder")
+    assert folder.send().ledger.sent == 2
+
+
+def test_what_every_message_has_is_filled_in_and_an_escaped_brace_is_read(world: World, store: Store) -> None:
+    title = r"For {{ email }}, \{{ as written }}"
+    store.import_slices([replace(SLICES[0], title=title), replace(SLICES[3], title=None, dek=None)])
+    mailout = world.send()
+    assert mailout.subject == "For {{ email }}, {{ as written }}"
+    mail = world.mails[CLEO]
+    assert mail.content.subject_segments.fill(mail.values) == f"For {CLEO}, {{{{ as written }}}}"
+    assert f"For {CLEO}, {{{{ as written }}}}</h1>" in mail.content.html_segments.fill(mail.values)
+    assert [one.code for one in error_log.errors(store)] == []
+
+
+def test_what_to_look_at_in_a_slice_is_recorded_once_for_all_variants(world: World, store: Store) -> None:
+    store.import_slices([replace(SLICES[0], body_md="TODO: the nation.")])
+    mailout = world.send()
+    found = [(one.code, one.mailout) for one in error_log.errors(store)]
+    assert found == [("placeholder_text", mailout.id)]
 
 
 @given(

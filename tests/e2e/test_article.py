@@ -61,3 +61,14 @@ def test_a_file_with_mistakes_keeps_what_is_right_and_says_the_rest_beside_it(tm
     assert "VALIDATION_ERROR" in (tmp_path / "slices.errors.csv").read_text()
     wrong = mailout(tmp_path, "article", "census", "--article-key", "a", "--filter", "colour=red")
     assert (wrong.returncode, "colour" in wrong.stderr) == (2, True)
+
+
+def test_a_preview_says_that_a_slice_asks_for_what_articles_do_not_have(tmp_path: Path) -> None:
+    file, out = tmp_path / "slices.csv", tmp_path / "preview"
+    file.write_text(
+        "article_key,section_order,publish_status,title,body_md\na,1,published,{{ name }},Dear.\n"
+    )
+    assert mailout(tmp_path, "article", "import", str(file)).returncode == 0
+    place = ("--ocd", "ocd-division/country:us", "--out", str(out))
+    preview = mailout(tmp_path, "article", "preview", "--article-key", "a", *place)
+    assert "It would not be sent: The slice in section 1 for everybody asks for {{ name }}" in preview.stdout

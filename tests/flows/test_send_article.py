@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +18,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request, RequestKind
 from tests.clocks import FakeClock, FromNoon
-from tests.contract.articles import CLEO, UNA, order, settle_in
+from tests.contract.articles import CLEO, SLICES, UNA, order, settle_in
 from tests.flows.test_steps import STEPS, kinds, name_of, needed_by, steps_of
 
 Build = Callable[..., Engine]
@@ -47,6 +47,17 @@ def test_a_batch_goes_out_once_and_its_census_is_an_artifact(engine_with: Build)
         key = ArtifactFilterKey(any_=[f"census-{mailout.id}"])
         assert len(client.read_artifacts(artifact_filter=ArtifactFilter(key=key))) == 1
     assert run(order()).message == state.message
+    assert history(engine) == [CLEO, UNA]
+
+
+def test_a_batch_goes_on_after_its_slices_have_expired(engine_with: Build) -> None:
+    """It was stopped before its first message, and the rest of its readers were never written to."""
+    clock = FromNoon()
+    engine = engine_with(clock)
+    settle_in(engine.store, [replace(one, expires_at=clock.now() + 60) for one in SLICES])
+    assert engine.intake.articles.enqueue(order()) is not None
+    engine_with(FakeClock(clock.now() + 120))
+    assert run(order()).name == "Completed"
     assert history(engine) == [CLEO, UNA]
 
 

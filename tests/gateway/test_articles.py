@@ -190,6 +190,18 @@ def test_what_is_no_object_is_refused(gateway: Any, body: str) -> None:
     assert gateway.post("/articles/send", content=body, headers=BEARER).json()["code"] == "VALIDATION_ERROR"
 
 
+def test_a_batch_that_nobody_could_unsubscribe_from_is_not_taken(
+    open_gateway: Open, store: SqliteStore
+) -> None:
+    settle_in(store)
+    local = {"unsubscribe_base_url": "http://127.0.0.1:8025/unsubscribe"}
+    gateway = open_gateway(admin_password=PASSWORD, mailout_transport="ses", **local)
+    answer = gateway.post("/articles/send", json=WANTED, headers=BEARER)
+    assert (answer.status_code, answer.json()["code"]) == (503, "FOOTER_ENV_MISSING")
+    assert "UNSUBSCRIBE_BASE_URL" in answer.json()["message"]
+    assert queue_rows.asked(store, 0) == []
+
+
 def test_an_empty_audience_is_said_and_nothing_is_written(gateway: Any, store: SqliteStore) -> None:
     answer = gateway.post(
         "/articles/send", json=WANTED | {"audience_filter": {"state": "TX"}}, headers=BEARER

@@ -31,7 +31,7 @@ STOPPED: Mapping[AbortCode, str] = {
     AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
     " `PUBLIC_URL` or the bucket is right; then send again.",
     AbortCode.VARIABLE_MISSING: "Give the variable a fallback, `{{ first_name | friend }}`, or import the"
-    " values: `mailout subscribers import`.",
+    " values: `mailout subscribers import`. Take it out of an article's slice: articles have no such values.",
     AbortCode.INVALID_TEMPLATE: "At most 512 KB and a subject of 150 characters; no script, no `javascript:`"
     " address, no event handler. Take it out, then send again.",
 }

@@ -19,11 +19,13 @@ from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
-from mailout.letters.content.article import document_of
-from mailout.letters.content.from_settings import footer_of, from_email_of
+from mailout.letters.content.article import attributes_in, document_of
+from mailout.letters.content.document import Document, Problem
+from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out
 from mailout.letters.content.layout import render
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
+from mailout.letters.content.preflight import findings
 from mailout.letters.content.slices import Article, Slice, live
 from mailout.outbox.delivery.protocol import ARTICLE_RETRIES
 from mailout.outbox.queue import segment_names
@@ -62,8 +64,8 @@ class ArticleIntake:
 
     def census(self, article_key: str, audience_filter: Mapping[str, str]) -> Census:
         """Nothing is written."""
-        audience = self.read_filter(audience_filter)
-        return self._census(article_key, audience, self.live_slices(article_key), keep=lambda content: None)
+        audience, slices = self.read_filter(audience_filter), self.live_slices(article_key)
+        return self._census(article_key, audience, slices, keep=lambda document, content: None)
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
         audience = read_filter(written, partial(article_rows.anybody_has, self._store), self._bound)
@@ -80,6 +82,7 @@ class ArticleIntake:
     def id_if_anybody(self, order: ArticleOrder) -> str | None:
         """The id it will have, once the first one is found who would get it; None: there is nobody."""
         slices = self.live_slices(order.article_key)
+        self.check_variables(slices)
         variants = Variants(slices)
         for members in self._members(self.read_filter(order.audience_filter)):
             if any(variants.article(key) is not None for key in variants.keys(members).unique()):
@@ -97,8 +100,15 @@ class ArticleIntake:
         audience = self.read_filter(order.audience_filter)
         slices = self.live_slices(order.article_key)
         id = self.id_of(order, slices)
+        found: list[Problem] = []
+
+        def keep(document: Document, content: Content) -> None:
+            self._store.put_content(content)
+            found.extend(findings(document, content))
+
         try:
-            census = self._census(order.article_key, audience, slices, keep=self._store.put_content)
+            require_way_out(self._settings, rehearses=self._rehearses)
+            census = self._census(order.article_key, audience, slices, keep=keep)
         except Abort as abort:
             self._store.record_errors([ErrorRecord(abort.code, abort.message, "content", mailout=id)])
             raise
@@ -113,7 +123,7 @@ class ArticleIntake:
             census=census.to_dict(),
         )
         mailout = self._store.enqueue_article(self._new(id, order, audience, census), batch)
-        self._store.record_errors(list(problems(census, id)))
+        self._store.record_errors(list(problems(census, found, id)))
         return mailout
 
     def known(self, order: ArticleOrder) -> Mailout | None:
@@ -149,7 +159,7 @@ class ArticleIntake:
             keys = variants.keys(members).to_list()
             for key in set(keys) - contents.keys():  # of whoever came after the census
                 article = variants.article(key)
-                contents[key] = self._store.put_content(self.render(article)) if article else None
+                contents[key] = self._store.put_content(self.render(article)[1]) if article else None
             recipients = [
                 Recipient(member.email, member.from_name, content_hash)
                 for member, key in zip(members, keys, strict=True)
@@ -159,7 +169,20 @@ class ArticleIntake:
             log.info("%d recipients are in the outbox", self._store.mailout(mailout.id).ledger.recipients)
         self._store.freeze_recipients(mailout.id, [], None)
 
-    def render(self, article: Article) -> Content:
+    def check_variables(self, slices: Sequence[Slice]) -> None:
+        """Readers of one variant share one content, so no slice can ask for what differs between them."""
+        for one in slices:
+            if names := attributes_in(one):
+                asked = " and ".join(f"{{{{ {name} }}}}" for name in names)
+                raise Abort(
+                    AbortCode.VARIABLE_MISSING,
+                    f"The slice in section {one.section_order} for {one.scope_ocd_id or 'everybody'} asks for"
+                    f" {asked}: articles cannot fill in subscribers' attributes, also not with a fallback.",
+                    remedy="Write that slice without them and import it again. Braces that readers should see"
+                    " are written \\{{ so }}.",
+                )
+
+    def render(self, article: Article) -> tuple[Document, Content]:
         """Its layout and footer around it."""
         document = document_of(article)
         if document.media:
@@ -168,7 +191,7 @@ class ArticleIntake:
                 f"a slice shows {document.media[0].source}, and slices have no folder to look in.",
                 remedy="Give the picture's https:// address.",
             )
-        return render(document, footer_of(self._settings))
+        return document, render(document, footer_of(self._settings))
 
     def _members(
         self,
@@ -195,8 +218,9 @@ class ArticleIntake:
         audience: AudienceFilter,
         slices: Sequence[Slice],
         *,
-        keep: Callable[[Content], object],
+        keep: Callable[[Document, Content], object],
     ) -> Census:
+        self.check_variables(slices)
         variants = Variants(slices)
         people: Counter[str] = Counter()
         places: set[str] = set()
@@ -211,8 +235,8 @@ class ArticleIntake:
             if article is None:
                 no_slices += n
                 continue
-            content = self.render(article)
-            keep(content)
+            document, content = self.render(article)
+            keep(document, content)
             found.append(counted(key, n, article, content))
         return Census(
             article_key,

@@ -5,7 +5,7 @@ The census says how many people would get which variant, before anything is sent
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from mailout.base.error_log import ErrorRecord
 from mailout.kinds.articles.port import Member
 from mailout.letters.content.checks import GMAIL_CLIPS
+from mailout.letters.content.document import Problem
 from mailout.letters.content.model import Content
 from mailout.letters.content.slices import Article, Slice, compose
+from mailout.letters.content.variables import as_written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -137,10 +139,12 @@ class Census:
 def counted(key: str, recipients: int, article: Article, content: Content) -> VariantCount:
     places = [f"{one.section_order} {one.scope_ocd_id or 'everywhere'}" for one in article.slices]
     size = len(content.html.encode())
-    return VariantCount(key, recipients, content.subject, size, content.hash, places, article.has_title)
+    title = as_written(content.subject)
+    return VariantCount(key, recipients, title, size, content.hash, places, article.has_title)
 
 
-def problems(census: Census, id: str) -> Iterator[ErrorRecord]:
+def problems(census: Census, found: Iterable[Problem], id: str) -> Iterator[ErrorRecord]:
+    """Of the whole batch, then what was found in its variants, each thing once."""
     if census.headline_missing:
         who = "1 person gets" if census.headline_missing == 1 else f"{census.headline_missing} people get"
         message = f"{who} slices without a title: the subject is a dek, or the article's key."
@@ -149,3 +153,6 @@ def problems(census: Census, id: str) -> Iterator[ErrorRecord]:
         people = sum(one.recipients for one in clipped)
         message = f"{len(clipped)} variants for {people} people are over 102 KB: Gmail cuts them off."
         yield ErrorRecord("html_clipped", message, "content", mailout=id)
+    said = dict.fromkeys((one.code, one.message) for one in found if one.code != "html_clipped")
+    for code, message in said:
+        yield ErrorRecord(code, message, "content", mailout=id)

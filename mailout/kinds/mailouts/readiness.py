@@ -9,14 +9,13 @@ from difflib import get_close_matches
 from mailout.base.addresses import parse_address_list
 from mailout.base.errors import Abort, AbortCode, NotFound, UsageError
 from mailout.base.redact import redact
-from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.reading import Reading
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking
 from mailout.letters.audience.segment_tree import Tree
-from mailout.letters.content.from_settings import from_email_of
+from mailout.letters.content.from_settings import from_email_of, require_way_out
 from mailout.letters.content.variables import required_of, variables_of
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.mailout import Mailout
@@ -71,7 +70,7 @@ class Readiness:
         if is_test:
             self._test_emails.recipients()
             return
-        self._require_way_out()
+        require_way_out(self._settings, rehearses=self._rehearses)
         self._store.normalise_addresses()
         if not subscriber_rows.subscriber_counts(self._store)["active"]:
             raise UsageError(
@@ -120,15 +119,6 @@ class Readiness:
             for_writer=f"Nobody is on the list {list_key}. Choose another and set the page to Ready again,"
             " or ask your administrator to add people.",
         )
-
-    def _require_way_out(self) -> None:
-        """People must be able to leave: an address of this machine is for trying things out."""
-        if not self._rehearses and is_of_this_machine(self._settings.unsubscribe_base_url or ""):
-            raise Abort(
-                AbortCode.FOOTER_ENV_MISSING,
-                "UNSUBSCRIBE_BASE_URL is an address of this machine: no reader could unsubscribe.",
-                remedy="Set it to the gateway's /unsubscribe, as people reach it.",
-            )
 
 
 # ── Why a mailout is not enqueued ──

@@ -26,6 +26,10 @@ class Problem:
     where: str | None = None  # the words it is about or stands behind, an address, a line
 
 
+def link_dropped(address: str) -> Problem:
+    return Problem("link_dropped", "This link leads nowhere in a mail; its words stay.", address)
+
+
 def problem_line(problem: Problem) -> str:
     """In one line: where, then what it is and what to do."""
     return f"“{problem.where}”: {problem.message}" if problem.where else problem.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mailout.base.errors import Abort, AbortCode, SettingsError
+from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.content.brand import Brand
@@ -40,6 +41,16 @@ def footer_of(settings: Settings) -> Footer:
         settings.public_url,
         settings.view_in_browser,
     )
+
+
+def require_way_out(settings: Settings, *, rehearses: bool) -> None:
+    """People must be able to leave: an address of this machine is for trying things out."""
+    if not rehearses and is_of_this_machine(settings.unsubscribe_base_url or ""):
+        raise Abort(
+            AbortCode.FOOTER_ENV_MISSING,
+            "UNSUBSCRIBE_BASE_URL is an address of this machine: no reader could unsubscribe.",
+            remedy="Set it to the gateway's /unsubscribe, as people reach it.",
+        )
 
 
 def brand_of(settings: Settings) -> Brand:

@@ -24,6 +24,7 @@ from mailout.letters.content.variables import marked_for_html, without_fallback
 PLAIN = Brand()
 _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"')
 PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
+_TAG = re.compile(r"<[^<>]*>")
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
@@ -81,12 +82,14 @@ def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
 def _headed(document: Document, words: Language) -> tuple[Document, str, str]:
     """The letter without a headline of its own, its headline as HTML, and as text all that stands above it.
 
-    The subject is the headline, unless the letter brings one or wants none. As text it would stand below the
-    subject, which says the same.
+    The subject is the headline, unless the letter brings one or wants none; one that is given beside the
+    letter stands above the letter's own. In the text the subject is no headline: it was read just before.
     """
-    own = OWN_HEADLINE.match(document.html_body)
-    said = one_line(document.subject) if document.headline is None else document.headline
-    told = "" if own else document.headline or ""
+    own, told = OWN_HEADLINE.match(document.html_body), document.headline or ""
+    if own and told and told.split() != unescape(_TAG.sub("", own[0])).split():
+        own = None  # two headlines: both are read
+    said = one_line(document.subject) if document.headline is None else told
+    told = "" if own else told
     day = words.day(document.date) if document.date else ""
     byline = " · ".join(part for part in (document.byline, day) if part)
     underlined = f"{told}\n{'=' * min(screen_width(told), 72)}" if told else ""

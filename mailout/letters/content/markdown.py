@@ -23,7 +23,15 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from mailout.letters.content import raw_html
 from mailout.letters.content.brand import BUTTON
-from mailout.letters.content.document import CAPTIONED, LINK_SCHEMES, WEB_SCHEMES, Document, Media, Problem
+from mailout.letters.content.document import (
+    CAPTIONED,
+    LINK_SCHEMES,
+    WEB_SCHEMES,
+    Document,
+    Media,
+    Problem,
+    link_dropped,
+)
 from mailout.letters.content.front_matter import LetterOptions, front_matter, split
 from mailout.letters.content.media import media_ref
 from mailout.letters.content.model import clean
@@ -268,8 +276,7 @@ class _Sanitizer:
     def _link(self, address: str) -> str | None:
         if _scheme(address) in LINK_SCHEMES:
             return address
-        message = "This link leads nowhere in a mail; its words stay."
-        self.problems.append(Problem("link_dropped", message, unquote(address)))
+        self.problems.append(link_dropped(unquote(address)))
         return None
 
     def _picture(self, address: str) -> str | None:

@@ -12,7 +12,7 @@ from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
 from mailout.letters.content.document import CAPTIONED, Document, Problem, cut
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content
-from mailout.letters.content.plaintext import VOID
+from mailout.letters.content.plaintext import BLOCKS, VOID
 from mailout.letters.content.variables import as_written
 
 LONG_SUBJECT = 60
@@ -26,6 +26,8 @@ _BARE_LINK = re.compile(
     r"(?<![\w@./:-])(?:www\.[\w-]+(?:\.[\w-]+)+|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|eu|de|pt)/[\w-])"
     r"[\w./?=&%-]*"
 )
+_APART = BLOCKS | {"br", "td", "th"}
+_NO_BRACES = str.maketrans("{}", "()")
 _UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}")
 _FILE_NAME = re.compile(r"(?:image|picture|img)?|.*\.(?:png|jpe?g|gif|webp|avif|svg|heic)", re.IGNORECASE)
 _PRIVATE = re.compile(r"(?:^|\.)notion\.(?:so|com)$", re.IGNORECASE)
@@ -66,6 +68,7 @@ class _Letter(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.words: list[tuple[str, _Style]] = []
+        self.blocks: list[str] = [""]  # the words of each, whatever their styles; code without its braces
         self.links: list[str] = []
         self.pictures: list[tuple[str, str]] = []  # address, alt
         self._open: list[tuple[str, _Style]] = []  # by tag
@@ -73,6 +76,7 @@ class _Letter(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attributes}
+        self._begin_block(tag)
         if tag == "img" and self._inside and CAPTIONED not in given.get("class", "").split():
             self.pictures.append((given.get("src", ""), given.get("alt", "").strip()))
         if tag in VOID:
@@ -92,6 +96,7 @@ class _Letter(HTMLParser):
             self._inside = len(self._open)
 
     def handle_endtag(self, tag: str) -> None:
+        self._begin_block(tag)
         while self._open:
             closed, _ = self._open.pop()
             if len(self._open) < self._inside:
@@ -100,8 +105,16 @@ class _Letter(HTMLParser):
                 return
 
     def handle_data(self, data: str) -> None:
-        if self._inside and data.strip():
-            self.words.append((" ".join(_without_marks(data).split()), self._open[-1][1]))
+        if not self._inside:
+            return
+        style, said = self._open[-1][1], _without_marks(data)
+        self.blocks[-1] += said.translate(_NO_BRACES) if style.is_code else said
+        if data.strip():
+            self.words.append((" ".join(said.split()), style))
+
+    def _begin_block(self, tag: str) -> None:
+        if tag in _APART and self.blocks[-1]:
+            self.blocks.append("")
 
 
 def _without_marks(text: str) -> str:
@@ -172,18 +185,20 @@ def _words(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
                 f"“{found[0]}” looks like something that was still to be written. Write it, or take it out.",
                 cut(text, 80),
             )
-        yield from _unfilled(text, literals)
+    for block in letter.blocks:
+        yield from _unfilled(block, literals)
 
 
 def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
     for found in _UNFILLED.finditer(text):
-        if " ".join(found[0].split()) in literals:
+        written = " ".join(found[0].split())
+        if written in literals:
             continue
         yield Problem(
             "variable_unfilled",
             "This goes out as it stands: it is no variable. Write {{ name }} in one style, with a name of"
             " letters, digits, _ or -.",
-            found[0],
+            written,
         )
 
 

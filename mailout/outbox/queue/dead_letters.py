@@ -7,28 +7,50 @@ from typing import Protocol
 from mailout.base import error_log
 from mailout.base.error_log import ErrorLog
 from mailout.base.errors import UsageError
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Outbox
+from mailout.outbox.delivery.states import State
+from mailout.outbox.queue.mailout import Status
+from mailout.outbox.queue.port import Queue
 
 SEND = "send"
 """The topic of messages; each has its message's id."""
 
 
-class DeadLetterStore(Outbox, ErrorLog, Protocol):
+class DeadLetterStore(Outbox, Queue, ErrorLog, Protocol):
     """What is needed to send one again."""
 
 
-def requeue(store: DeadLetterStore, id: str) -> str:
-    """The message waits again, with all its attempts before it; it is no dead letter now. Its mailout."""
+def requeue(store: DeadLetterStore, *ids: str) -> list[str]:
+    """The messages wait again, with all their attempts before them; they are no dead letters now. Their
+    mailouts. If one cannot be sent again, nothing has changed."""
+    messages: dict[str, list[str]] = {}
+    for id in dict.fromkeys(ids):
+        mailout, message = _sendable(store, id)
+        messages.setdefault(mailout, []).append(message)
+    for mailout, own in messages.items():
+        store.retry_failed(mailout, ids=own)
+    return sorted(messages)
+
+
+def _sendable(store: DeadLetterStore, id: str) -> tuple[str, str]:
+    """Its mailout and its message."""
     letter = error_log.dead_letter(store, id)
     if letter["topic"] != SEND:
-        raise UsageError(
-            f"Dead letter {id} is of the topic {letter['topic']}: it is no message that could be sent.",
-            remedy="When you have seen it: mailout dead-letters drop ID",
-        )
-    payload = letter["payload"]
-    if not store.retry_failed(payload["mailout"], ids=[payload["message"]]):
-        raise UsageError(
-            "The message cannot be sent again: its mailout was cancelled.",
-            remedy="Take it off the list: mailout dead-letters drop ID",
-        )
-    return str(payload["mailout"])
+        raise _cannot(id, f"it is of the topic {letter['topic']}, and no message")
+    mailout, message = str(letter["payload"]["mailout"]), str(letter["payload"]["message"])
+    state = outbox_rows.message(store, message)["state"]
+    if state == State.VALIDATION_FAILED:
+        raise _cannot(id, "the checks refused its message before it was sent, and would refuse it again")
+    if state != State.FAILED:
+        raise _cannot(id, f"its message is {state}")
+    if store.mailout(mailout).status is Status.CANCELLED:
+        raise _cannot(id, "its mailout was cancelled")
+    return mailout, message
+
+
+def _cannot(id: str, why: str) -> UsageError:
+    return UsageError(
+        f"Dead letter {id} cannot be sent again: {why}.",
+        remedy="Take it off the list: mailout dead-letters drop ID",
+    )

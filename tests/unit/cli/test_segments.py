@@ -9,9 +9,11 @@ import pytest
 
 from cli.commands.article import _filter
 from mailout.app import wiring
+from mailout.base.errors import UsageError
 from mailout.base.ids import mailout_id
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.audience.segments import read_segment
 from mailout.letters.content.port import Kind
 from mailout.outbox.queue.mailout import NewMailout
 from tests.unit.cli.conftest import Run
@@ -58,6 +60,17 @@ def test_a_typing_mistake_is_told(run: Run) -> None:
     ):
         refused = run(*asked)
         assert (refused.code, said in refused.err) == (2, True), refused.err
+
+
+@pytest.mark.parametrize("key", ["state", "list", "city", "Post-code"])
+def test_a_name_given_twice_in_an_articles_filter_is_refused_with_what_to_write(key: str) -> None:
+    """Only the last was taken: nobody in Ohio got it."""
+    with pytest.raises(UsageError, match=f"{key} is given twice, as OH and as MI") as refused:
+        _filter([f"{key}=OH", f"{key}=MI"])
+    instead = (refused.value.remedy or "").split("'")[1]
+    assert _filter([instead]) == {"filter": instead}
+    assert read_segment(instead).tree[0] in ("or", "compare")
+    assert _filter([f"{key}=OH", f"{key}=OH"]) == {key: "OH"}
 
 
 def test_the_old_forms_of_an_articles_filter_stay_beside_the_language_of_segments() -> None:

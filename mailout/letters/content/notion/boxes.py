@@ -8,6 +8,7 @@ from html import escape
 
 from mailout.letters.content.brand import BUTTON
 from mailout.letters.content.document import CAPTIONED
+from mailout.letters.content.model import MARK_OPEN
 from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.links import short, site_of
 from mailout.letters.content.notion.nodes import (
@@ -62,11 +63,11 @@ def table_of_contents(entries: Sequence[tuple[int, str]]) -> Node:
 
 def card(sign: str, name: str, url: str | None, caption: Spans = ()) -> Written:
     """What a mail cannot play or embed: a sign of what it is, its name (if it has one), its address."""
-    where = short(url) if url and url.startswith("http") else ""
+    where = short(url) if url and not url.startswith(MARK_OPEN) else ""  # a mark is no address yet
     shown = escape(name or where)
     html = [f'{sign}&#160;<a href="{escape(url)}">{shown}</a>' if url else f"{sign}&#160;{shown}"]
-    if url and where and name and where != name:
-        html.append(f'<span class="n-where">{escape(site_of(url))}</span>')
+    if url and name and where != name and (site := site_of(url)):
+        html.append(f'<span class="n-where">{escape(site)}</span>')
     if caption:
         html.append(f'<span class="n-where">{inline_html(caption)}</span>')
     box = f'{BOX} width="100%" class="n-card"><tr><td class="n-card-in">'
@@ -90,13 +91,16 @@ def table(rows: Sequence[Sequence[Spans]], *, header_row: bool = False, header_c
 
 
 def _table_lines(rows: Sequence[Sequence[Spans]], header_row: bool) -> list[str]:
-    """Aligned; where it is too wide for that row by row, each cell after its column's name."""
+    """Aligned; where it is too wide for that row by row, each cell after its column's name. A column without
+    cells is named once, above them."""
     said = [[" ".join(inline_text(cell).split()) for cell in row] for row in rows]
     widths = [max(screen_width(cell) for cell in column) for column in zip(*said, strict=True)]
     lines: list[str] = []
     if sum(widths) + 3 * (len(widths) - 1) > WIDTH:
         names, body = (said[0], said[1:]) if header_row else ([""] * len(widths), said)
-        for row in body or [said[0]]:
+        if header_row:
+            lines = [name for name, *cells in zip(*said, strict=True) if name and not any(cells)]
+        for row in body:
             named = zip(names, row, strict=True)
             lines = stacked(lines, [f"{name}: {cell}" if name else cell for name, cell in named if cell])
         return lines

@@ -8,13 +8,21 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from mailout.letters.content.document import Media, Problem, cut
+from mailout.letters.content.document import Media, Problem, cut, link_dropped
 from mailout.letters.content.notion import boxes, nodes
 from mailout.letters.content.notion.blocks import Block, as_mapping, walk
 from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.links import HostedFiles, safe_url, short, title_of
 from mailout.letters.content.notion.nodes import Node, Nodes, Paragraph, Written
-from mailout.letters.content.notion.rich_text import Span, Spans, inline_html, plain, spans_of
+from mailout.letters.content.notion.rich_text import (
+    Span,
+    Spans,
+    dropped_links,
+    inline_html,
+    plain,
+    runs_of,
+    spans_of,
+)
 from mailout.letters.content.refs import page_url
 from mailout.letters.content.variables import as_written, literal_braces
 from mailout.letters.content.videos import thumbnail_of
@@ -114,14 +122,15 @@ class Reader:
         return spans
 
     def _read(self, items: object) -> Spans:
-        if isinstance(items, Sequence) and not isinstance(items, str):
-            typed = (item.get("plain_text") for item in items if isinstance(item, Mapping))
-            self.literals |= literal_braces(*(one for one in typed if isinstance(one, str)))
-            self._report_unreadable(
-                str(as_mapping(item.get("equation")).get("expression") or "")
-                for item in items
-                if isinstance(item, Mapping) and item.get("type") == "equation"
-            )
+        runs = runs_of(items)
+        typed = (run.get("plain_text") for run in runs)
+        self.literals |= literal_braces("".join(one for one in typed if isinstance(one, str)))
+        self._report_unreadable(
+            str(as_mapping(run.get("equation")).get("expression") or "")
+            for run in runs
+            if run.get("type") == "equation"
+        )
+        self.problems += map(link_dropped, dropped_links(runs))
         return spans_of(items, self._files.host)
 
     def _words_of(self, block: Block) -> tuple[Spans, str, Nodes]:
@@ -154,7 +163,9 @@ class Reader:
         return (Paragraph(spans),) if spans else ()
 
     def _code(self, block: Block) -> Iterable[Node]:
-        source = spans_of(block.data.get("rich_text"), self._files.host, literal=True)
+        said = block.data.get("rich_text")
+        self.problems += map(link_dropped, dropped_links(runs_of(said)))
+        source = spans_of(said, self._files.host, literal=True)
         return (boxes.code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
@@ -227,7 +238,7 @@ class Reader:
 
     def _card(self, sign: str, name: str, url: str | None, caption: Spans) -> Node:
         """What is said twice is shown once; a video has its picture, where that is known."""
-        if not name or plain(caption) == name:
+        if not _leads_on(caption, url) and (not name or plain(caption) == name):
             name, caption = plain(caption), ()
         card = boxes.card(sign, name, url, caption)
         ref = self._files.video(url, card.html()) if url else None
@@ -247,8 +258,10 @@ class Reader:
             )
         if url and block.type == "embed" and thumbnail_of(url):  # its address is an id, not words
             return (self._card(SIGNS["video"], "", url, caption),)
-        said = plain(caption) or (title_of(url) if url else written)
-        return (boxes.card(SIGNS[block.type], said, url),)
+        said = title_of(url) if url else written
+        if _leads_on(caption, url):
+            return (boxes.card(SIGNS[block.type], said, url, caption),)
+        return (boxes.card(SIGNS[block.type], plain(caption) or said, url),)
 
     def _page_link(self, block: Block) -> Iterable[Node]:
         kind = str(block.data.get("type") or "")
@@ -318,6 +331,11 @@ def _only_link(spans: Spans) -> str | None:
     """Where the words lead, if all of them lead to one place."""
     addresses = {span.href for span in spans if span.text.strip()}
     return addresses.pop() if len(addresses) == 1 else None
+
+
+def _leads_on(caption: Spans, url: str | None) -> bool:
+    """Whether it has a link of its own, which it would lose as the words of the block's link."""
+    return any(span.href and span.href != url for span in caption)
 
 
 def _color(block: Block) -> str:

@@ -46,10 +46,26 @@ Spans = tuple[Span, ...]
 def spans_of(items: object, host: Host, *, literal: bool = False) -> Spans:
     """From the API's `rich_text`. Runs without text are left out. `literal`: code, in which `{{ name }}` is
     no variable."""
-    if not isinstance(items, Sequence) or isinstance(items, str):
-        return ()
-    spans = (_span(item, host, literal) for item in items if isinstance(item, Mapping))
+    spans = (_span(run, host, literal) for run in runs_of(items))
     return tuple(span for span in spans if span.text)
+
+
+def runs_of(items: object) -> list[Mapping[str, Any]]:
+    """Whatever stands where the API promises a list of them."""
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        return []
+    return [item for item in items if isinstance(item, Mapping)]
+
+
+def dropped_links(items: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Where runs would lead if a mail could carry it, each once."""
+    addresses = (item.get("href") or _link_of(item) for item in items if item.get("plain_text"))
+    written = (one.strip() for one in addresses if isinstance(one, str))
+    return tuple(dict.fromkeys(one for one in written if one and safe_url(one) is None))
+
+
+def _link_of(item: Mapping[str, Any]) -> object:
+    return as_mapping(as_mapping(item.get("text")).get("link")).get("url")
 
 
 def _span(item: Mapping[str, Any], host: Host, literal: bool) -> Span:
@@ -79,9 +95,9 @@ def _content(item: Mapping[str, Any], host: Host) -> tuple[str, str | None, str 
     if item.get("type") == "equation":
         return str(as_mapping(item.get("equation")).get("expression") or plain), href, None
     if item.get("type") != "mention":
-        text = as_mapping(item.get("text"))
-        link = href or safe_url(as_mapping(text.get("link")).get("url"))
-        return plain or str(text.get("content") or ""), marked_address(link) if link else None, None
+        link = href or safe_url(_link_of(item))
+        text = plain or str(as_mapping(item.get("text")).get("content") or "")
+        return text, marked_address(link) if link else None, None
     mention = as_mapping(item.get("mention"))
     kind = str(mention.get("type") or "")
     value = as_mapping(mention.get(kind))

@@ -46,10 +46,26 @@ def test_a_letter_has_its_subject_for_a_headline_unless_it_brings_one_or_wants_n
     assert ">Other</h1>" in letter("headline: Other")
 
 
+def test_a_headline_that_is_given_stands_above_the_letters_own_and_the_same_one_once() -> None:
+    """Every word that was written is read."""
+    document = parse_markdown(
+        "---\nsubject: S\ntitle: Given & first\n---\n# Its *own*\n\nWords.", "x.md"
+    ).document
+    content = render(document, FOOTER)
+    assert re.findall(r"<h1[^>]*>(.*?)</h1>", content.html) == ["Given &amp; first", "Its <em>own</em>"]
+    assert content.text.startswith("Given & first\n=============\n\nIts own\n=======\n\nWords.")
+    assert render(document, FOOTER) == content
+    same = parse_markdown("---\nsubject: S\ntitle: Its own\n---\n# Its *own*\n\nWords.", "x.md").document
+    assert render(same, FOOTER).html.count("<h1") == 1
+    assert render(same, FOOTER).text.startswith("Its own\n=======\n\nWords.")
+
+
 def test_what_stands_below_the_headline_is_in_html_and_text() -> None:
     front = "title: Up\nexcerpt: In one <sentence>\nbyline: Ida Holm\ndate: 2026-12-04"
     html = letter(front, "# Own\n\nWords")
-    assert re.search(r"Own</h1>\s*<p class=\"excerpt\".*?>In one &lt;sentence&gt;</p>", html)
+    below = r"</h1>\s*<p class=\"excerpt\".*?>In one &lt;sentence&gt;</p>"
+    assert re.search(f"Up{below}", html)
+    assert re.search(f"Own{below}", letter(front.removeprefix("title: Up\n"), "# Own\n\nWords"))
     assert ">Ida Holm · 4 December 2026</p>" in html
     document = parse_markdown(f"---\nsubject: s\n{front}\n---\nWords", "x.md").document
     text = render(document, FOOTER).text

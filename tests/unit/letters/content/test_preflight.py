@@ -65,6 +65,25 @@ def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
     assert findings(document, render(document, FOOTER)) == ()
 
 
+@pytest.mark.parametrize("style", ["bold", "code"])
+def test_a_variable_in_two_styles_is_told_unless_it_is_meant_to_be_read(style: str) -> None:
+    """It would go to everybody with its braces."""
+
+    def told(before: str) -> list[tuple[str, str | None]]:
+        runs = [before, "first_name", " }}, and `}}`."]
+        said = [{"type": "text", "plain_text": run, "annotations": {}} for run in runs]
+        said[1]["annotations"] = {style: True}
+        document = page([Block("1", "paragraph", {"rich_text": said})], "s")
+        return [(one.code, one.where) for one in findings(document, render(document, FOOTER))]
+
+    assert told("Dear {{ ") == [("variable_unfilled", "{{ first_name }}")]
+    assert told("Dear \\{{ ") == []
+
+
+def test_braces_of_two_paragraphs_are_no_variable() -> None:
+    assert found("One {{ ends.\n\nAnother }} begins, `{{ code }}`.") == []
+
+
 @pytest.mark.parametrize(
     ("body", "code", "where"),
     [
@@ -82,6 +101,7 @@ def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
         ("TODO: write this", "placeholder_text", "TODO: write this"),
         ("Lorem ipsum dolor", "placeholder_text", "Lorem ipsum dolor"),
         ("Dear {{ 1st name }}", "variable_unfilled", "{{ 1st name }}"),
+        ("Dear {{ **name** }}", "variable_unfilled", "{{ name }}"),
     ],
 )
 def test_each_is_told_with_its_place(body: str, code: str, where: str) -> None:

@@ -73,6 +73,15 @@ def test_a_table_lines_up_in_text() -> None:
     assert rendered.html_body.count('<th scope="col"') == 2
 
 
+def test_a_table_too_wide_for_text_says_every_header_once() -> None:
+    long = "A column whose head has so many words that the table is too wide"
+    said = f"Signature\n\nName: Ana\n{long}: x\n\n{long}: y"
+    assert (
+        shown(table(row("Name", "Signature", long), row("Ana", "", "x"), row("", "", "y"))).text_body == said
+    )
+    assert shown(table(row(long, "Signature", long))).text_body == f"{long}\nSignature\n{long}"
+
+
 def test_a_table_with_a_header_column_says_so_to_screen_readers() -> None:
     assert (
         shown(table(row("a", "b"), row("c", "d"), head=False, side=True)).html_body.count('scope="row"') == 2
@@ -191,6 +200,22 @@ def test_what_the_loader_could_not_read_is_reported() -> None:
     assert "not shared" in render([copy]).problems[0].message
 
 
+def test_a_link_that_mail_cannot_carry_is_told_and_its_words_stay() -> None:
+    """In two styles it is one link."""
+    address = "webcal://example.org/dates.ics"
+    runs = [text("the ", address), text("dates", address, bold=True), text(" and "), text("a", "ftp://a.b/c")]
+    for kind in ("paragraph", "code", "bulleted_list_item"):
+        rendered = shown(words(kind, runs))
+        assert [(one.code, one.where) for one in rendered.problems] == [
+            ("link_dropped", address),
+            ("link_dropped", "ftp://a.b/c"),
+        ]
+        assert "the dates and a" in rendered.text_body
+    assert not shown(
+        p([text("Call us", "tel:+351123"), text("Here", "/0f0e0d0c0b0a49088706050403020100")])
+    ).problems
+
+
 def test_a_picture_that_cannot_be_loaded_is_reported_and_its_caption_kept() -> None:
     rendered = shown(external("image", "data:image/png;base64,x", "The harbour"))
     assert "<img" not in rendered.html_body
@@ -227,11 +252,13 @@ def test_an_equation_that_letters_cannot_write_is_code_and_is_named() -> None:
 
 
 def test_every_type_of_the_specification_is_shown_without_a_report() -> None:
-    """Only the two that are meant to be unknown are reported."""
+    """Only the two that are meant to be unknown are reported, and the link that may not stay."""
     rendered = render(blocks(every_block(FILES)))
-    assert [problem.code for problem in rendered.problems] == ["content_block_unsupported"] * 2
-    assert "button" in rendered.problems[0].message
-    assert "“brand_new_thing”" in rendered.problems[1].message
+    link, button, unknown = rendered.problems
+    assert (link.code, link.where) == ("link_dropped", "javascript:alert(1)")
+    assert (button.code, unknown.code) == ("content_block_unsupported", "content_block_unsupported")
+    assert "button" in button.message
+    assert "“brand_new_thing”" in unknown.message
 
 
 def test_a_synced_copy_shows_what_the_loader_put_into_it() -> None:
@@ -248,9 +275,62 @@ def test_a_bookmark_shows_a_title_and_the_site_it_leads_to(caption: str, title: 
     assert rendered.text_body == f"🔖 {title} ({url})"
 
 
+@pytest.mark.parametrize(
+    "card",
+    [
+        block(
+            "bookmark",
+            {"url": "https://example.org/x", "caption": [text("By "), text("Ana", "https://ana.pt")]},
+        ),
+        block(
+            "embed",
+            {"url": "https://youtu.be/dQw4w9WgXcQ", "caption": [text("By "), text("Ana", "https://ana.pt")]},
+        ),
+        block(
+            "video",
+            {
+                "type": "external",
+                "external": {"url": "https://example.org/watch"},
+                "caption": [text("By "), text("Ana", "https://ana.pt")],
+            },
+        ),
+    ],
+    ids=lambda card: card["type"],
+)
+def test_a_link_in_the_caption_of_a_card_is_kept(card: Json) -> None:
+    rendered = shown(card)
+    fallbacks = "".join(one.fallback or "" for one in rendered.media)
+    assert '<a href="https://ana.pt">Ana</a>' in rendered.html_body
+    assert not rendered.media or '<a href="https://ana.pt">Ana</a>' in fallbacks
+    assert "By Ana (https://ana.pt)" in rendered.text_body
+
+
+def test_a_caption_that_leads_where_its_bookmark_does_is_its_name() -> None:
+    url = "https://example.org/x"
+    rendered = shown(block("bookmark", {"url": url, "caption": [text("A read", url)]}))
+    assert rendered.text_body == f"🔖 A read ({url})"
+    assert rendered.html_body.count("A read") == 1
+
+
 def test_a_bookmark_whose_address_says_nothing_shows_the_address_once() -> None:
     html = shown(block("bookmark", {"url": "https://www.example.org/x7?y=1", "caption": []})).html_body
     assert re.sub("<[^>]*>", "", html) == "🔖&#160;example.org/x7"
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("HTTPS://Example.org/", "Example.org"),
+        ("tel:+351123", "+351123"),
+        ("mailto:a@b.org?subject=Hi", "a@b.org"),
+    ],
+)
+def test_a_bookmark_of_any_address_can_be_seen(url: str, said: str) -> None:
+    html = shown(block("bookmark", {"url": url, "caption": []})).html_body
+    assert f'<a href="{url}">{said}</a>' in html
+    named = shown(block("bookmark", {"url": url, "caption": rich("Write to us")})).html_body
+    assert f'<a href="{url}">Write to us</a>' in named
+    assert 'n-where"></span>' not in named
 
 
 @pytest.mark.parametrize(
