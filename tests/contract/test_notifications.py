@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -298,6 +299,54 @@ def test_a_missing_template_and_a_missing_variable_are_named(scene: Scene) -> No
     again = scene.producer.one("cy@example.org", event={"dedupe_key": "other"})
     scene.run(template_version="v9")
     assert scene.producer.row(again)["error"]["code"] == "template_locale_missing"
+
+
+@pytest.mark.parametrize(
+    ("columns", "event"),
+    [
+        ({}, {"payload": r'{"courseTitle": "A \ud83d"}'}),  # half of a character
+        ({}, {"payload": r'{"courseTitle": "A \u0000"}'}),
+        ({}, {"payload": "[" * 100_000}),
+        ({}, {"event_at": "9999-12-31T23:59:59-12:00"}),
+        ({}, {"event_at": "9999-12-31T23:59:59Z"}),  # next year's in the zone that the mail is written for
+        ({}, {"trace_id": "a\0b"}),
+        ({"metadata": b"\xff"}, {}),
+        ({"locale": b"en"}, {}),
+    ],
+)
+def test_an_odd_row_fails_alone(scene: Scene, columns: dict[str, Any], event: dict[str, Any]) -> None:
+    """It would end the worker, which would pick it first when it starts again: nobody would be notified."""
+    scene.zone = ZoneInfo("Asia/Tokyo")
+    odd = scene.producer.one(event=event, **columns)
+    others = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(2)]
+    counts = scene.run()
+    row = scene.producer.row(odd)
+    assert (row["fanout_status"], row["fanout_attempts"]) == ("failed", 1)
+    assert (row["error"]["code"], bool(row["error"]["message"])) == ("broken_payload", True)
+    assert [scene.producer.row(id)["fanout_status"] for id in others] == ["sent", "sent"]
+    assert (counts.sent, counts.failed) == (2, 1)
+
+
+def test_a_text_that_is_not_in_utf_8_fails_its_row_alone(scene: Scene) -> None:
+    odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    scene.producer.sql("UPDATE open_events SET payload = CAST(x'7bff' AS TEXT) WHERE dedupe_key = 'dedupe'")
+    scene.run()
+    assert scene.producer.row(odd)["error"]["code"] == "broken_payload"
+    assert scene.producer.row(other)["fanout_status"] == "sent"
+
+
+@pytest.mark.parametrize("written", ["{% if %}", "{{ courseTitle | shout }}", "{{ courseTitle + 1 }}"])
+def test_a_template_with_a_mistake_fails_its_rows_and_is_named(scene: Scene, written: str) -> None:
+    folder = scene.templates / "open-seat" / "v2" / "en-US"
+    folder.mkdir(parents=True)
+    for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2", "body.txt.j2"):
+        (folder / name).write_text("Seats", encoding="utf-8")
+    (folder / "body.txt.j2").write_text(written, encoding="utf-8")
+    id = scene.producer.one()
+    scene.run(template_version="v2")
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["error"]["code"]) == ("failed", "invalid_template")
+    assert "open-seat/v2/en-US" in row["error"]["message"]
 
 
 def test_so_many_notifications_and_no_more(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class ProducerSqlite:
                 isolation_level="IMMEDIATE",
             )
             self._db.row_factory = sqlite3.Row
+            # A text that is not in UTF-8 must not keep every row of its batch from being read.
+            self._db.text_factory = partial(str, encoding="utf-8", errors="replace")
             try:
                 self._db.execute("PRAGMA foreign_keys = ON")
                 columns = checked_columns(path, self._db)

@@ -78,7 +78,7 @@ class RowReader:
 
     def _notified(self, subscription: Mapping[str, Any] | None) -> int:
         """Counted for whoever has set a limit: it takes a walk through the events."""
-        if subscription is None or "maxNotifications" not in (subscription.get("metadata") or ""):
+        if subscription is None or "maxNotifications" not in str(subscription.get("metadata")):
             return 0
         (count,) = self._db.execute(
             "SELECT count(*) FROM subscription_events"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -131,8 +132,8 @@ class NotificationWorker:
 
     def _look_up(self, picked: Sequence[ProducerRow]) -> Sequence[_Asked]:
         """A row that is pending although it was told its message's end was requeued: it asks for the next."""
-        now, zone = self._clock.now(), self._options.zone
-        asked = [_Asked(row, verdict(row, now=now, zone=zone) or self._messages.make(row)) for row in picked]
+        now = self._clock.now()
+        asked = [_Asked(row, self._what_it_asks_for(row, now)) for row in picked]
         looked_for = asked
         while looked_for:
             for one in looked_for:
@@ -151,6 +152,23 @@ class NotificationWorker:
                 else:
                     one.message = message
         return asked
+
+    def _what_it_asks_for(
+        self, row: ProducerRow, now: float
+    ) -> tuple[Mapping[str, Any], Content] | Skip | Fail | Wait:
+        try:
+            return verdict(row, now=now, zone=self._options.zone) or self._messages.make(row)
+        except (OSError, MemoryError):
+            raise  # this machine's trouble, not the row's
+        except Exception as error:  # noqa: BLE001 (it would end every worker that picks the row)
+            # Only where it happened: what an error says may hold an address.
+            *_, place = traceback.extract_tb(error.__traceback__)
+            log.error(
+                "notification %d cannot be made into a mail: %s at %s:%s",
+                *(row.notification_id, type(error).__name__, place.name, place.lineno),
+                extra=_named_in_logs(row),
+            )
+            return Fail("broken_payload", f"No mail could be made of it: {type(error).__name__}.")
 
     def _read(self, asked: Sequence[_Asked]) -> Mapping[str, Message]:
         ids = list({one.id for one in asked})
