@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.base import ids
 from mailout.base.errors import SourceUnavailable, UsageError
 from mailout.kinds.notifications.port import RowResult
+from mailout.kinds.notifications.watch import dispatch
+from mailout.outbox.delivery.options import Ended, RunReport
+from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
@@ -25,7 +29,11 @@ from tests.contract.stores import StoreFactory
 from tests.producer.scene import REFUSED, TRANSIENT, UNKNOWN, Scene
 from tests.ses_events import ses_event
 
+ANA = "ana@example.org"
 LOCKED = "2026-11-16T11:59:00.000Z"  # a minute ago
+PAUSED = Outcome(
+    OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
+)
 EXPIRED = "2026-11-16T11:57:59.000Z"  # two minutes and a second ago
 
 
@@ -433,11 +441,8 @@ def test_a_row_for_later_spends_no_attempt(scene: Scene, preferences: dict[str, 
 
 def test_what_cannot_be_sent_now_waits_without_an_attempt_and_is_sent_later(scene: Scene) -> None:
     """A setting is wrong: the rest of the run would hear the same."""
-    stop = Outcome(
-        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
-    )
     ids = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(3)]
-    scene.answer(stop)
+    scene.answer(PAUSED)
     counts = scene.run()
     assert counts.waiting == 3
     assert "SES_ACCOUNT_PAUSED" in counts.problems[0]
@@ -452,11 +457,8 @@ def test_what_cannot_be_sent_now_waits_without_an_attempt_and_is_sent_later(scen
 
 
 def test_who_unsubscribes_while_the_mail_waits_is_not_mailed(scene: Scene, factory: StoreFactory) -> None:
-    stop = Outcome(
-        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
-    )
     id = scene.producer.one()
-    scene.answer(stop)
+    scene.answer(PAUSED)
     scene.run()
     scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
     scene.answer(None)
@@ -469,11 +471,8 @@ def test_who_unsubscribes_while_the_mail_waits_is_not_mailed(scene: Scene, facto
 
 
 def test_who_snoozes_while_the_mail_waits_gets_it_afterwards(scene: Scene) -> None:
-    stop = Outcome(
-        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
-    )
     id = scene.producer.one()
-    scene.answer(stop)
+    scene.answer(PAUSED)
     scene.run()
     snooze = '{"preferences": {"snoozeUntil": "2026-11-16T12:02:00Z"}}'
     scene.producer.sql("UPDATE subscriptions SET metadata = ?", snooze)
@@ -485,6 +484,85 @@ def test_who_snoozes_while_the_mail_waits_gets_it_afterwards(scene: Scene) -> No
     scene.wait(60)
     scene.run()
     assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {"ana@example.org": 1})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "UPDATE open_event_notifications SET fanout_status = 'expired'",
+        "DELETE FROM open_event_notifications",
+        "UPDATE subscriptions SET status = 'unsubscribed'",
+        "UPDATE subscriptions SET contact_value = 'new@example.org'",
+        """UPDATE subscriptions SET metadata = '{"preferences": {"deliveryWindow": {"endMinutes": 60}}}'""",
+    ],
+)
+@pytest.mark.parametrize("ended", [Ended.LIMITED, Ended.STOPPED, Ended.REFUSED])
+def test_what_is_held_up_is_sent_only_after_the_producer_was_asked_again(
+    scene: Scene, factory: StoreFactory, changed: str, ended: Ended
+) -> None:
+    """Hours later nobody wants it any more, and whoever sends single mails cannot know that."""
+    rows = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(5)]
+    scene.run(batch=2, send=lambda seconds: RunReport(ended, None))
+    assert {row["state"] for row in outbox(factory)} == {State.SUPPRESSED}
+    assert len(outbox(factory)) == 1  # the others were never put there
+    scene.producer.sql(f"{changed} {'AND' if 'WHERE' in changed else 'WHERE'} subscription_id = 1")
+    scene.send(30)
+    assert not scene.accepted
+    scene.wait(61)
+    scene.run()
+    assert scene.accepted.pop("p0@example.org", None) is None
+    assert scene.accepted.items() >= {f"p{n}@example.org": 1 for n in range(1, 5)}.items()
+    assert [scene.producer.row(id)["fanout_attempts"] for id in rows[1:]] == [1, 1, 1, 1]
+
+
+def test_a_row_that_was_held_up_for_long_is_sent_once_and_soon_found(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    id = scene.producer.one()
+    scene.answer(PAUSED)
+    for _ in range(20):
+        scene.run()
+        scene.wait(61)
+    scene.answer(None)
+    select, looks = scene.store.select, list[int]()
+
+    def counted(view: Any, *rest: Any, **more: Any) -> Any:
+        looks.append(view is MESSAGES)
+        return select(view, *rest, **more)
+
+    scene.store.select = counted  # type: ignore[method-assign]
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.accepted) == ("sent", 1, {ANA: 1})
+    assert [message["state"] for message in outbox(factory)] == [State.SUPPRESSED] * 20 + [State.SENT]
+    assert sum(looks) == 5 + 1  # of 1, 2, 4, 8 and 16 messages, and once after it was sent
+
+
+def test_while_mail_is_held_up_one_row_a_minute_asks_whether_it_still_is(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    for n in range(5):
+        scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+    scene.answer(PAUSED)
+    dispatch(lambda: scene.worker(batch=3), scene.clock, threading.Event(), 600)
+    assert len(outbox(factory)) == scene.transport.calls == 10
+    scene.answer(None)
+    dispatch(scene.worker, scene.clock, threading.Event(), 100)
+    assert scene.accepted == {f"p{n}@example.org": 1 for n in range(5)}
+
+
+def test_a_limit_that_comes_while_a_batch_is_sent_leaves_none_of_it_in_the_outbox(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    ids = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(5)]
+    scene.answer(lambda mail, nth: PAUSED if mail.to > "p2" else None)
+    scene.run()
+    assert [row["state"] for row in outbox(factory)] == [State.SENT] * 2 + [State.SUPPRESSED] * 3
+    assert [scene.producer.row(id)["fanout_status"] for id in ids] == ["sent"] * 2 + ["pending"] * 3
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    assert scene.accepted == {f"p{n}@example.org": 1 for n in range(5)}
 
 
 # ── crashes, takeovers, requeues ──
@@ -527,6 +605,51 @@ def test_died_between_sending_and_reporting(
     scene.run()
     row = scene.producer.row(id)
     assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == (status, attempts, calls)
+
+
+@pytest.mark.parametrize("unsubscribed", [False, True])
+def test_died_between_putting_a_message_and_taking_it_back(
+    scene: Scene, factory: StoreFactory, monkeypatch: pytest.MonkeyPatch, unsubscribed: bool
+) -> None:
+    """Whoever picks the row next puts it right, while mail is still held up or once it leaves."""
+    id = scene.producer.one()
+    scene.answer(PAUSED)
+
+    def die(*_: Any) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.store, "cancel_single_mails", die)
+        with pytest.raises(Died):
+            scene.run()
+    assert [row["state"] for row in outbox(factory)] == [State.PENDING]
+    scene.producer.free_locks()
+    if unsubscribed:
+        scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
+    scene.run()
+    assert [row["state"] for row in outbox(factory)] == [State.SUPPRESSED]
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == ("skipped" if unsubscribed else "sent")
+    assert scene.accepted == ({} if unsubscribed else {ANA: 1})
+
+
+def test_a_message_that_another_worker_takes_back_is_no_end_of_its_row(scene: Scene) -> None:
+    """Two rows with one dedupe key, a worker each: one is held up, the other waits for the same message."""
+    subscription = scene.producer.subscribe()
+    rows = [scene.producer.notify(subscription, scene.producer.open_event()) for _ in range(2)]
+
+    def send(seconds: float) -> RunReport:
+        scene.run(name="other", send=lambda seconds: RunReport(Ended.LIMITED, None), batch=1)
+        return scene.send(seconds)
+
+    scene.run(send=send, batch=1)
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["pending", "pending"]
+    scene.wait(61)
+    scene.run()
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent", "sent"]
+    assert scene.accepted == {ANA: 1}
 
 
 def test_known_to_be_sent_goes_before_what_happened_since(scene: Scene) -> None:
