@@ -367,6 +367,41 @@ def test_so_many_notifications_and_no_more(scene: Scene) -> None:
     assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent", "sent", "skipped"]
 
 
+def several(scene: Scene, most: int, rows: int) -> list[int]:
+    """Rows of one subscription with a limit."""
+    subscription = scene.producer.subscribe(metadata={"preferences": {"maxNotifications": most}})
+    events = [scene.producer.open_event(dedupe_key=str(n)) for n in range(rows)]
+    return [scene.producer.notify(subscription, event, str(n)) for n, event in enumerate(events)]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_limit_holds_also_for_rows_that_come_together(scene: Scene, most: int) -> None:
+    rows = several(scene, most, rows=4)
+    for _ in range(3):
+        scene.run()
+        scene.wait(1.1)
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent"] * most + ["skipped"] * (
+        4 - most
+    )
+    assert scene.accepted == {ANA: most}
+
+
+def test_a_row_behind_one_that_fails_is_not_counted_out(scene: Scene) -> None:
+    """Also while another worker holds the one before it."""
+    rows = several(scene, 1, rows=2)
+    scene.producer.sql(
+        "UPDATE open_event_notifications SET locked_by = 'x', locked_at = ? WHERE dedupe_key = '0'", LOCKED
+    )
+    scene.run()
+    assert not scene.accepted
+    scene.wait(61)
+    scene.answer(lambda mail, nth: REFUSED if nth == 1 else None)
+    for _ in range(2):
+        scene.run()
+        scene.wait(1.1)
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["failed", "sent"]
+
+
 @pytest.mark.parametrize(
     ("heard", "status"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
-from mailout.adapters.producer.rows import RowReader
+from mailout.adapters.producer.rows import PENDING, RowReader
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound
 from mailout.base.time_format import iso
@@ -21,8 +21,6 @@ PRODUCER_BUSY_SECONDS = 5.0
 ROWS_PER_TRANSACTION = 25
 """Rows that are updated in one transaction: the producer must not wait long for us."""
 
-PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
-"""Without case, and still a question that an index can answer."""
 FREE = "(locked_at IS NULL OR coalesce(julianday(locked_at), 0) < julianday(:expired))"
 """julianday reads both forms of a time, with the zone and without; what it cannot read holds nothing."""
 FOR_EMAIL = (

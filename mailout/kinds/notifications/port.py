@@ -22,7 +22,9 @@ class ProducerRow:
     section: Mapping[str, Any] | None = None
     course: Mapping[str, Any] | None = None
     meetings: Sequence[Mapping[str, Any]] = ()
-    notified: int = 0  # how often this subscription was notified
+    # Of a subscription that has set a limit:
+    notified: int = 0  # how often it was notified
+    ahead: int = 0  # its rows before this one that wait, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,9 @@ from mailout.outbox.delivery.error_codes import QUOTA_ERROR, TRANSIENT_ERROR
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
 
+LIMIT_PAUSE = 1.0
+"""Seconds until a row asks again whether those before it have reached its subscription's limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Skip:
@@ -55,7 +58,7 @@ def verdict(row: ProducerRow, *, now: float, zone: ZoneInfo) -> Skip | Fail | Wa
     except BrokenJob as error:
         return Fail("broken_payload", str(error))
     return _unwanted(row.event, row.subscription, preferences, row.notified) or _not_yet(
-        preferences, now=now, zone=zone
+        preferences, row.notified + row.ahead, now=now, zone=zone
     )
 
 
@@ -70,15 +73,22 @@ def _unwanted(
     notify_on = preferences.get("notifyOn")
     if isinstance(notify_on, list) and "open" not in (str(one).lower() for one in notify_on):
         return Skip("not_wanted", "The subscription does not ask for open seats.")
-    most = preferences.get("maxNotifications")
-    if isinstance(most, int) and not isinstance(most, bool) and notified >= most:
+    most = _max_notifications(preferences)
+    if most is not None and notified >= most:
         return Skip("max_notifications", f"{notified} of {most} notifications were sent.")
     if isinstance(normalise(str(subscription["contact_value"] or "")), Dropped):
         return Skip("invalid_recipient", "The address is not one that mail can reach.")
     return None
 
 
-def _not_yet(preferences: Mapping[str, Any], *, now: float, zone: ZoneInfo) -> Wait | None:
+def _max_notifications(preferences: Mapping[str, Any]) -> int | None:
+    most = preferences.get("maxNotifications")
+    return most if isinstance(most, int) and not isinstance(most, bool) else None
+
+
+def _not_yet(
+    preferences: Mapping[str, Any], with_those_ahead: int, *, now: float, zone: ZoneInfo
+) -> Wait | None:
     until = timestamp_of(str(preferences.get("snoozeUntil")))
     if until is not None and until > now:
         return Wait(until - now)
@@ -89,7 +99,8 @@ def _not_yet(preferences: Mapping[str, Any], *, now: float, zone: ZoneInfo) -> W
             opens_in = minutes_until(start, end, datetime.fromtimestamp(now, zone))
             if opens_in:
                 return Wait(opens_in * 60.0)
-    return None
+    most = _max_notifications(preferences)
+    return Wait(LIMIT_PAUSE) if most is not None and with_those_ahead >= most else None
 
 
 def minutes_until(start: int, end: int, at: datetime) -> int:
