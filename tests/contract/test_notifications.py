@@ -182,6 +182,17 @@ def test_a_transient_error_waits_as_the_schedule_says_and_the_third_is_the_last(
     assert [event["event_type"] for event in scene.producer.events()] == ["notify_failed"]
 
 
+def test_a_retry_that_is_due_does_not_wait_until_no_new_rows_come(scene: Scene) -> None:
+    id = scene.producer.one()
+    scene.answer(lambda mail, nth: TRANSIENT if nth < 3 else None)
+    worker = scene.worker(batch=1)
+    for n in range(6):
+        scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+        worker.round()
+        scene.wait(8)
+    assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
 def test_a_failed_notification_is_not_retried_behind_its_producers_back(
     scene: Scene, factory: StoreFactory
 ) -> None:

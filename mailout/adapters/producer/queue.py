@@ -18,6 +18,8 @@ from mailout.kinds.notifications.port import ProducerRow, RowResult
 from mailout.kinds.notifications.rules import read_json
 
 PRODUCER_BUSY_SECONDS = 5.0
+CURSOR_SECONDS = 30.0
+"""So long rows are picked in the order of their ids, then from the first one again."""
 ROWS_PER_TRANSACTION = 25
 """Rows that are updated in one transaction: the producer must not wait long for us."""
 
@@ -51,7 +53,7 @@ class ProducerSqlite:
         self._clock = clock
         self._lock_seconds = lock_seconds
         self._ours = f" AND {FOR_EMAIL}" if email_only else ""  # other rows are not even locked
-        self._cursor = 0
+        self._cursor, self._began_at = 0, clock.monotonic()
         with translated(path):
             # Each `with self._db` is one transaction, alone from its first write on.
             self._db = sqlite3.connect(
@@ -78,15 +80,21 @@ class ProducerSqlite:
     # ── picking ──
 
     def lock(self, limit: int) -> Sequence[ProducerRow]:
-        """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read."""
+        """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read. But a
+        row that is due again must not wait until no new ones come."""
+        if self._clock.monotonic() - self._began_at >= CURSOR_SECONDS:
+            self._begin_again()
         with translated(self.path):
             found = self._lock_after(self._cursor, limit)
             if not found and self._cursor:
-                self._cursor = 0
+                self._begin_again()
                 found = self._lock_after(0, limit)
             if found:
                 self._cursor = found[-1]["notification_id"]
             return list(self._rows.complete(found))
+
+    def _begin_again(self) -> None:
+        self._cursor, self._began_at = 0, self._clock.monotonic()
 
     def _lock_after(self, cursor: int, limit: int) -> list[dict[str, Any]]:
         now = self._clock.now()
