@@ -14,6 +14,7 @@ import pytest
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.base import ids
 from mailout.base.errors import SourceUnavailable, UsageError
+from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import RowResult
 from mailout.kinds.notifications.watch import dispatch
 from mailout.outbox.delivery.options import Ended, RunReport
@@ -191,6 +192,46 @@ def test_a_retry_that_is_due_does_not_wait_until_no_new_rows_come(scene: Scene) 
         worker.round()
         scene.wait(8)
     assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
+def test_each_row_is_counted_once_by_what_it_heard_last(scene: Scene) -> None:
+    for n in range(3):
+        scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+    scene.answer(lambda mail, nth: TRANSIENT if nth == 1 else None)
+    assert scene.run().said() == "3 notifications sent, 0 skipped, 0 failed."
+    scene.producer.one("later@example.org", metadata={"preferences": {"snoozeUntil": "2026-11-16T12:30:00Z"}})
+    scene.producer.one("often@example.org", event={"dedupe_key": "often"})
+    scene.answer(TRANSIENT)
+    counts = dispatch(scene.worker, scene.clock, threading.Event(), 1)
+    assert counts.said() == "0 notifications sent, 0 skipped, 0 failed, 1 to be tried again, 1 for later."
+    counts = dispatch(scene.worker, scene.clock, threading.Event(), 600)
+    assert counts.said() == "0 notifications sent, 0 skipped, 1 failed, 1 for later."
+
+
+def test_what_held_mail_up_an_hour_ago_is_no_problem_now(scene: Scene) -> None:
+    scene.producer.one()
+    scene.answer(lambda mail, nth: PAUSED if scene.clock.now() < NOON + 100 else None)
+    counts = dispatch(scene.worker, scene.clock, threading.Event(), 600)
+    assert (counts.said(), counts.problems) == ("1 notification sent, 0 skipped, 0 failed.", [])
+
+
+def test_every_copy_has_the_same_rows_which_are_counted_once(scene: Scene) -> None:
+    scene.producer.one()
+    scene.producer.one("bo@example.org", status="paused")
+    before = scene.producer.sql("SELECT * FROM open_event_notifications")
+
+    def on_a_new_copy() -> NotificationWorker:
+        for row in before:
+            scene.producer.sql(
+                "UPDATE open_event_notifications SET fanout_status = 'pending', fanout_attempts = 0,"
+                " error = NULL, locked_by = NULL, locked_at = NULL WHERE notification_id = ?",
+                row["notification_id"],
+            )
+        scene.producer.sql("DELETE FROM subscription_events")
+        return scene.worker(on_a_copy=True)
+
+    counts = dispatch(on_a_new_copy, scene.clock, threading.Event(), 300)
+    assert counts.said() == "1 notification sent, 1 skipped, 0 failed."
 
 
 def test_a_failed_notification_is_not_retried_behind_its_producers_back(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -131,6 +130,8 @@ class NotificationWorker:
         for one in asked:
             if one.row.notification_id in ours:
                 self._decide(batch, one)
+            else:
+                self.counts.lost(one.row.notification_id)
 
     # ── what each row asks for ──
 
@@ -274,7 +275,8 @@ class NotificationWorker:
                 return waiting, report
             self._producer.still_ours([one.row.notification_id for one in waiting])
             self._clock.sleep(0.2)
-        self._mail_leaves = self._mail_leaves or bool(wanted)
+        if wanted:
+            self._mail_leaves, self.counts.problems = True, []
         return None
 
     def _ended(self, batch: _Round, one: _Asked, message: Message) -> bool:
@@ -307,7 +309,7 @@ class NotificationWorker:
             if report.outcome is not None and report.outcome.message:
                 said = f"{said}. {report.outcome.message}"
             log.warning("%s", said)
-            self.counts.problems.append(said)
+            self.counts.problems = [said]
         pause = 0.0 if self.stopped else HELD_UP_PAUSE
         batch.delays.update({one.row.notification_id: pause for one in waiting})
 
@@ -322,8 +324,12 @@ class NotificationWorker:
         written = self._write(batch.results) if batch.results else set()
         if batch.delays:
             self._producer.release(batch.delays)
-            self.counts.waiting += len(batch.delays)
-        self._count([result for result in batch.results if result.row.notification_id in written])
+            self.counts.wait(batch.delays)
+        for result in batch.results:
+            if result.row.notification_id in written:
+                self._count(result)
+            else:
+                self.counts.lost(result.row.notification_id)
 
     def _write(self, results: Sequence[RowResult]) -> set[int]:
         """Rows stay locked meanwhile; should it take longer, whoever picks them next reports it."""
@@ -337,19 +343,13 @@ class NotificationWorker:
 
         return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
-    def _count(self, results: Sequence[RowResult]) -> None:
-        ended = Counter(result.status for result in results)
-        self.counts.sent += ended["sent"]
-        self.counts.skipped += ended["skipped"]
-        self.counts.failed += ended["failed"]
-        self.counts.retried += ended["pending"]
-        for result in results:
-            if result.status == "failed":
-                log.warning(
-                    "notification %d failed: %s %s",
-                    *(result.row.notification_id, result.error["code"], result.error["message"]),
-                    extra=_named_in_logs(result.row),
-                )
+    def _count(self, result: RowResult) -> None:
+        if self.counts.is_new(result, on_a_copy=self.on_a_copy) and result.status == "failed":
+            log.warning(
+                "notification %d failed: %s %s",
+                *(result.row.notification_id, result.error["code"], result.error["message"]),
+                extra=_named_in_logs(result.row),
+            )
 
 
 def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:
