@@ -269,6 +269,24 @@ def test_a_pending_row_without_attempts_left_is_a_dead_letter(scene: Scene) -> N
     )
 
 
+def test_a_dead_letter_keeps_its_last_attempt(scene: Scene) -> None:
+    """Why nobody was notified is in it; that the attempts are spent can be seen anyway."""
+    id = scene.producer.one()
+    scene.answer(TRANSIENT)
+    scene.run()
+    before = scene.producer.row(id)["error"]
+    scene.producer.sql("UPDATE open_event_notifications SET fanout_attempts = 3, locked_at = NULL")
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("failed", 3, 2)
+    assert row["error"] == {**before, "deadLetter": "It has been tried 3 times."}
+    assert row["error"]["code"] == "SES_SERVICE_UNAVAILABLE"
+    scene.answer(None)
+    scene.requeue(id)
+    scene.run()
+    assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {ANA: 1})
+
+
 # ── terminal ──
 
 PREFERS = {"notifyOn": ["waitlist"]}

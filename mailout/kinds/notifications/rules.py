@@ -162,11 +162,15 @@ def _tried(row: ProducerRow, message: Message, whose: dict[str, Any]) -> RowResu
 
 def nack(row: ProducerRow, why: Skip | Fail, more: dict[str, Any] | None = None) -> RowResult:
     """A terminal one."""
+    error = {"code": why.code, "message": why.message, "status": "failed", **(more or {})}
+    is_spent = why.code == "max_attempts"
+    if is_spent:  # the last attempt stays, as its row holds it
+        error |= {**read_json(row.notification.get("error")), "deadLetter": why.message}
     return RowResult(
         row=row,
         status="skipped" if isinstance(why, Skip) else "failed",
-        error={"code": why.code, "message": why.message, "status": "failed", **(more or {})},
-        spends_attempt=why.code != "max_attempts",  # those were counted when they were made
+        error=error,
+        spends_attempt=not is_spent,  # those were counted when they were made
         event="notify_failed",
     )
 
