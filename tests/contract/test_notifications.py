@@ -287,6 +287,18 @@ def test_a_dead_letter_keeps_its_last_attempt(scene: Scene) -> None:
     assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {ANA: 1})
 
 
+@pytest.mark.parametrize("error", [r'{"code": "x", "message": "\ud83d"}', "[" * 100_000])
+def test_an_odd_error_of_somebody_else_ends_no_worker(scene: Scene, error: str) -> None:
+    odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    scene.producer.sql(
+        "UPDATE open_event_notifications SET fanout_attempts = 3, error = ? WHERE notification_id = ?",
+        error,
+        odd,
+    )
+    scene.run()
+    assert [scene.producer.row(id)["fanout_status"] for id in (odd, other)] == ["failed", "sent"]
+
+
 # ── terminal ──
 
 PREFERS = {"notifyOn": ["waitlist"]}

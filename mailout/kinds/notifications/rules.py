@@ -13,6 +13,7 @@ from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import timestamp_of
 from mailout.kinds.notifications.job import MAX_ATTEMPTS, BrokenJob, preferences_of, retry_delay
 from mailout.kinds.notifications.port import ProducerRow, RowResult
+from mailout.letters.content.model import in_every_text
 from mailout.outbox.delivery.error_codes import QUOTA_ERROR, TRANSIENT_ERROR
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
@@ -165,7 +166,8 @@ def nack(row: ProducerRow, why: Skip | Fail, more: dict[str, Any] | None = None)
     error = {"code": why.code, "message": why.message, "status": "failed", **(more or {})}
     is_spent = why.code == "max_attempts"
     if is_spent:  # the last attempt stays, as its row holds it
-        error |= {**read_json(row.notification.get("error")), "deadLetter": why.message}
+        last = in_every_text(read_json(row.notification.get("error")), _storable)
+        error |= {**last, "deadLetter": why.message}
     return RowResult(
         row=row,
         status="skipped" if isinstance(why, Skip) else "failed",
@@ -173,6 +175,11 @@ def nack(row: ProducerRow, why: Skip | Fail, more: dict[str, Any] | None = None)
         spends_attempt=not is_spent,  # those were counted when they were made
         event="notify_failed",
     )
+
+
+def _storable(text: str) -> str:
+    """Without halves of characters, which JSON can hold and neither a database nor a log can."""
+    return text.encode(errors="replace").decode()
 
 
 def has_next_attempt(row: ProducerRow, message: Message) -> bool:
@@ -190,6 +197,6 @@ def read_json(text: str | None) -> Mapping[str, Any]:
     """What is written in a row, which may be somebody else's; {} for what is no object."""
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
