@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -73,12 +72,12 @@ def notify(
             note("Sending notifications as they come. Ctrl-C ends it.")
             counts = dispatch(open_worker, engine.clock, stop, float("inf"))
     if json:
-        print_json(asdict(counts))
+        print_json(counts.as_json())
     else:
         say(counts.said(f" into {near(engine.settings.mailout_home / 'outbox')}" if engine.rehearses else ""))
         for problem in counts.problems:
             note(problem)
-    if counts.problems:
+    if counts.waiting or counts.retried:
         raise typer.Exit(DEFERRED)
     raise typer.Exit(FAILED if counts.failed else DONE)
 

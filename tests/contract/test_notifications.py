@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.base import ids
 from mailout.base.errors import SourceUnavailable, UsageError
+from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import RowResult
+from mailout.kinds.notifications.watch import dispatch
+from mailout.outbox.delivery.options import Ended, RunReport
+from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.protocol import Attempt, Outcome, OutcomeKind
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
@@ -24,7 +30,11 @@ from tests.contract.stores import StoreFactory
 from tests.producer.scene import REFUSED, TRANSIENT, UNKNOWN, Scene
 from tests.ses_events import ses_event
 
+ANA = "ana@example.org"
 LOCKED = "2026-11-16T11:59:00.000Z"  # a minute ago
+PAUSED = Outcome(
+    OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
+)
 EXPIRED = "2026-11-16T11:57:59.000Z"  # two minutes and a second ago
 
 
@@ -173,6 +183,57 @@ def test_a_transient_error_waits_as_the_schedule_says_and_the_third_is_the_last(
     assert [event["event_type"] for event in scene.producer.events()] == ["notify_failed"]
 
 
+def test_a_retry_that_is_due_does_not_wait_until_no_new_rows_come(scene: Scene) -> None:
+    id = scene.producer.one()
+    scene.answer(lambda mail, nth: TRANSIENT if nth < 3 else None)
+    worker = scene.worker(batch=1)
+    for n in range(6):
+        scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+        worker.round()
+        scene.wait(8)
+    assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
+def test_each_row_is_counted_once_by_what_it_heard_last(scene: Scene) -> None:
+    for n in range(3):
+        scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+    scene.answer(lambda mail, nth: TRANSIENT if nth == 1 else None)
+    assert scene.run().said() == "3 notifications sent, 0 skipped, 0 failed."
+    scene.producer.one("later@example.org", metadata={"preferences": {"snoozeUntil": "2026-11-16T12:30:00Z"}})
+    scene.producer.one("often@example.org", event={"dedupe_key": "often"})
+    scene.answer(TRANSIENT)
+    counts = dispatch(scene.worker, scene.clock, threading.Event(), 1)
+    assert counts.said() == "0 notifications sent, 0 skipped, 0 failed, 1 to be tried again, 1 for later."
+    counts = dispatch(scene.worker, scene.clock, threading.Event(), 600)
+    assert counts.said() == "0 notifications sent, 0 skipped, 1 failed, 1 for later."
+
+
+def test_what_held_mail_up_an_hour_ago_is_no_problem_now(scene: Scene) -> None:
+    scene.producer.one()
+    scene.answer(lambda mail, nth: PAUSED if scene.clock.now() < NOON + 100 else None)
+    counts = dispatch(scene.worker, scene.clock, threading.Event(), 600)
+    assert (counts.said(), counts.problems) == ("1 notification sent, 0 skipped, 0 failed.", [])
+
+
+def test_every_copy_has_the_same_rows_which_are_counted_once(scene: Scene) -> None:
+    scene.producer.one()
+    scene.producer.one("bo@example.org", status="paused")
+    before = scene.producer.sql("SELECT * FROM open_event_notifications")
+
+    def on_a_new_copy() -> NotificationWorker:
+        for row in before:
+            scene.producer.sql(
+                "UPDATE open_event_notifications SET fanout_status = 'pending', fanout_attempts = 0,"
+                " error = NULL, locked_by = NULL, locked_at = NULL WHERE notification_id = ?",
+                row["notification_id"],
+            )
+        scene.producer.sql("DELETE FROM subscription_events")
+        return scene.worker(on_a_copy=True)
+
+    counts = dispatch(on_a_new_copy, scene.clock, threading.Event(), 300)
+    assert counts.said() == "1 notification sent, 1 skipped, 0 failed."
+
+
 def test_a_failed_notification_is_not_retried_behind_its_producers_back(
     scene: Scene, factory: StoreFactory
 ) -> None:
@@ -206,6 +267,36 @@ def test_a_pending_row_without_attempts_left_is_a_dead_letter(scene: Scene) -> N
         3,
         "max_attempts",
     )
+
+
+def test_a_dead_letter_keeps_its_last_attempt(scene: Scene) -> None:
+    """Why nobody was notified is in it; that the attempts are spent can be seen anyway."""
+    id = scene.producer.one()
+    scene.answer(TRANSIENT)
+    scene.run()
+    before = scene.producer.row(id)["error"]
+    scene.producer.sql("UPDATE open_event_notifications SET fanout_attempts = 3, locked_at = NULL")
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == ("failed", 3, 2)
+    assert row["error"] == {**before, "deadLetter": "It has been tried 3 times."}
+    assert row["error"]["code"] == "SES_SERVICE_UNAVAILABLE"
+    scene.answer(None)
+    scene.requeue(id)
+    scene.run()
+    assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {ANA: 1})
+
+
+@pytest.mark.parametrize("error", [r'{"code": "x", "message": "\ud83d"}', "[" * 100_000])
+def test_an_odd_error_of_somebody_else_ends_no_worker(scene: Scene, error: str) -> None:
+    odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    scene.producer.sql(
+        "UPDATE open_event_notifications SET fanout_attempts = 3, error = ? WHERE notification_id = ?",
+        error,
+        odd,
+    )
+    scene.run()
+    assert [scene.producer.row(id)["fanout_status"] for id in (odd, other)] == ["failed", "sent"]
 
 
 # ── terminal ──
@@ -300,6 +391,54 @@ def test_a_missing_template_and_a_missing_variable_are_named(scene: Scene) -> No
     assert scene.producer.row(again)["error"]["code"] == "template_locale_missing"
 
 
+@pytest.mark.parametrize(
+    ("columns", "event"),
+    [
+        ({}, {"payload": r'{"courseTitle": "A \ud83d"}'}),  # half of a character
+        ({}, {"payload": r'{"courseTitle": "A \u0000"}'}),
+        ({}, {"payload": "[" * 100_000}),
+        ({}, {"event_at": "9999-12-31T23:59:59-12:00"}),
+        ({}, {"event_at": "9999-12-31T23:59:59Z"}),  # next year's in the zone that the mail is written for
+        ({}, {"trace_id": "a\0b"}),
+        ({"metadata": b"\xff"}, {}),
+        ({"locale": b"en"}, {}),
+    ],
+)
+def test_an_odd_row_fails_alone(scene: Scene, columns: dict[str, Any], event: dict[str, Any]) -> None:
+    """It would end the worker, which would pick it first when it starts again: nobody would be notified."""
+    scene.zone = ZoneInfo("Asia/Tokyo")
+    odd = scene.producer.one(event=event, **columns)
+    others = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(2)]
+    counts = scene.run()
+    row = scene.producer.row(odd)
+    assert (row["fanout_status"], row["fanout_attempts"]) == ("failed", 1)
+    assert (row["error"]["code"], bool(row["error"]["message"])) == ("broken_payload", True)
+    assert [scene.producer.row(id)["fanout_status"] for id in others] == ["sent", "sent"]
+    assert (counts.sent, counts.failed) == (2, 1)
+
+
+def test_a_text_that_is_not_in_utf_8_fails_its_row_alone(scene: Scene) -> None:
+    odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    scene.producer.sql("UPDATE open_events SET payload = CAST(x'7bff' AS TEXT) WHERE dedupe_key = 'dedupe'")
+    scene.run()
+    assert scene.producer.row(odd)["error"]["code"] == "broken_payload"
+    assert scene.producer.row(other)["fanout_status"] == "sent"
+
+
+@pytest.mark.parametrize("written", ["{% if %}", "{{ courseTitle | shout }}", "{{ courseTitle + 1 }}"])
+def test_a_template_with_a_mistake_fails_its_rows_and_is_named(scene: Scene, written: str) -> None:
+    folder = scene.templates / "open-seat" / "v2" / "en-US"
+    folder.mkdir(parents=True)
+    for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2", "body.txt.j2"):
+        (folder / name).write_text("Seats", encoding="utf-8")
+    (folder / "body.txt.j2").write_text(written, encoding="utf-8")
+    id = scene.producer.one()
+    scene.run(template_version="v2")
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["error"]["code"]) == ("failed", "invalid_template")
+    assert "open-seat/v2/en-US" in row["error"]["message"]
+
+
 def test_so_many_notifications_and_no_more(scene: Scene) -> None:
     subscription = scene.producer.subscribe(metadata={"preferences": {"maxNotifications": 2}})
     rows = []
@@ -308,6 +447,41 @@ def test_so_many_notifications_and_no_more(scene: Scene) -> None:
         rows.append(scene.producer.notify(subscription, event, str(number)))
         scene.run()
     assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent", "sent", "skipped"]
+
+
+def several(scene: Scene, most: int, rows: int) -> list[int]:
+    """Rows of one subscription with a limit."""
+    subscription = scene.producer.subscribe(metadata={"preferences": {"maxNotifications": most}})
+    events = [scene.producer.open_event(dedupe_key=str(n)) for n in range(rows)]
+    return [scene.producer.notify(subscription, event, str(n)) for n, event in enumerate(events)]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_limit_holds_also_for_rows_that_come_together(scene: Scene, most: int) -> None:
+    rows = several(scene, most, rows=4)
+    for _ in range(3):
+        scene.run()
+        scene.wait(1.1)
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent"] * most + ["skipped"] * (
+        4 - most
+    )
+    assert scene.accepted == {ANA: most}
+
+
+def test_a_row_behind_one_that_fails_is_not_counted_out(scene: Scene) -> None:
+    """Also while another worker holds the one before it."""
+    rows = several(scene, 1, rows=2)
+    scene.producer.sql(
+        "UPDATE open_event_notifications SET locked_by = 'x', locked_at = ? WHERE dedupe_key = '0'", LOCKED
+    )
+    scene.run()
+    assert not scene.accepted
+    scene.wait(61)
+    scene.answer(lambda mail, nth: REFUSED if nth == 1 else None)
+    for _ in range(2):
+        scene.run()
+        scene.wait(1.1)
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["failed", "sent"]
 
 
 @pytest.mark.parametrize(
@@ -384,11 +558,8 @@ def test_a_row_for_later_spends_no_attempt(scene: Scene, preferences: dict[str, 
 
 def test_what_cannot_be_sent_now_waits_without_an_attempt_and_is_sent_later(scene: Scene) -> None:
     """A setting is wrong: the rest of the run would hear the same."""
-    stop = Outcome(
-        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
-    )
     ids = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(3)]
-    scene.answer(stop)
+    scene.answer(PAUSED)
     counts = scene.run()
     assert counts.waiting == 3
     assert "SES_ACCOUNT_PAUSED" in counts.problems[0]
@@ -403,11 +574,8 @@ def test_what_cannot_be_sent_now_waits_without_an_attempt_and_is_sent_later(scen
 
 
 def test_who_unsubscribes_while_the_mail_waits_is_not_mailed(scene: Scene, factory: StoreFactory) -> None:
-    stop = Outcome(
-        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
-    )
     id = scene.producer.one()
-    scene.answer(stop)
+    scene.answer(PAUSED)
     scene.run()
     scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
     scene.answer(None)
@@ -420,11 +588,8 @@ def test_who_unsubscribes_while_the_mail_waits_is_not_mailed(scene: Scene, facto
 
 
 def test_who_snoozes_while_the_mail_waits_gets_it_afterwards(scene: Scene) -> None:
-    stop = Outcome(
-        OutcomeKind.STOP, code="SES_ACCOUNT_PAUSED", category="CONFIGURATION_ERROR", message="paused"
-    )
     id = scene.producer.one()
-    scene.answer(stop)
+    scene.answer(PAUSED)
     scene.run()
     snooze = '{"preferences": {"snoozeUntil": "2026-11-16T12:02:00Z"}}'
     scene.producer.sql("UPDATE subscriptions SET metadata = ?", snooze)
@@ -436,6 +601,85 @@ def test_who_snoozes_while_the_mail_waits_gets_it_afterwards(scene: Scene) -> No
     scene.wait(60)
     scene.run()
     assert (scene.producer.row(id)["fanout_status"], scene.accepted) == ("sent", {"ana@example.org": 1})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "UPDATE open_event_notifications SET fanout_status = 'expired'",
+        "DELETE FROM open_event_notifications",
+        "UPDATE subscriptions SET status = 'unsubscribed'",
+        "UPDATE subscriptions SET contact_value = 'new@example.org'",
+        """UPDATE subscriptions SET metadata = '{"preferences": {"deliveryWindow": {"endMinutes": 60}}}'""",
+    ],
+)
+@pytest.mark.parametrize("ended", [Ended.LIMITED, Ended.STOPPED, Ended.REFUSED])
+def test_what_is_held_up_is_sent_only_after_the_producer_was_asked_again(
+    scene: Scene, factory: StoreFactory, changed: str, ended: Ended
+) -> None:
+    """Hours later nobody wants it any more, and whoever sends single mails cannot know that."""
+    rows = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(5)]
+    scene.run(batch=2, send=lambda seconds: RunReport(ended, None))
+    assert {row["state"] for row in outbox(factory)} == {State.SUPPRESSED}
+    assert len(outbox(factory)) == 1  # the others were never put there
+    scene.producer.sql(f"{changed} {'AND' if 'WHERE' in changed else 'WHERE'} subscription_id = 1")
+    scene.send(30)
+    assert not scene.accepted
+    scene.wait(61)
+    scene.run()
+    assert scene.accepted.pop("p0@example.org", None) is None
+    assert scene.accepted.items() >= {f"p{n}@example.org": 1 for n in range(1, 5)}.items()
+    assert [scene.producer.row(id)["fanout_attempts"] for id in rows[1:]] == [1, 1, 1, 1]
+
+
+def test_a_row_that_was_held_up_for_long_is_sent_once_and_soon_found(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    id = scene.producer.one()
+    scene.answer(PAUSED)
+    for _ in range(20):
+        scene.run()
+        scene.wait(61)
+    scene.answer(None)
+    select, looks = scene.store.select, list[int]()
+
+    def counted(view: Any, *rest: Any, **more: Any) -> Any:
+        looks.append(view is MESSAGES)
+        return select(view, *rest, **more)
+
+    scene.store.select = counted  # type: ignore[method-assign]
+    scene.run()
+    row = scene.producer.row(id)
+    assert (row["fanout_status"], row["fanout_attempts"], scene.accepted) == ("sent", 1, {ANA: 1})
+    assert [message["state"] for message in outbox(factory)] == [State.SUPPRESSED] * 20 + [State.SENT]
+    assert sum(looks) == 5 + 1  # of 1, 2, 4, 8 and 16 messages, and once after it was sent
+
+
+def test_while_mail_is_held_up_one_row_a_minute_asks_whether_it_still_is(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    for n in range(5):
+        scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)})
+    scene.answer(PAUSED)
+    dispatch(lambda: scene.worker(batch=3), scene.clock, threading.Event(), 600)
+    assert len(outbox(factory)) == scene.transport.calls == 10
+    scene.answer(None)
+    dispatch(scene.worker, scene.clock, threading.Event(), 100)
+    assert scene.accepted == {f"p{n}@example.org": 1 for n in range(5)}
+
+
+def test_a_limit_that_comes_while_a_batch_is_sent_leaves_none_of_it_in_the_outbox(
+    scene: Scene, factory: StoreFactory
+) -> None:
+    ids = [scene.producer.one(f"p{n}@example.org", event={"dedupe_key": str(n)}) for n in range(5)]
+    scene.answer(lambda mail, nth: PAUSED if mail.to > "p2" else None)
+    scene.run()
+    assert [row["state"] for row in outbox(factory)] == [State.SENT] * 2 + [State.SUPPRESSED] * 3
+    assert [scene.producer.row(id)["fanout_status"] for id in ids] == ["sent"] * 2 + ["pending"] * 3
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    assert scene.accepted == {f"p{n}@example.org": 1 for n in range(5)}
 
 
 # ── crashes, takeovers, requeues ──
@@ -478,6 +722,51 @@ def test_died_between_sending_and_reporting(
     scene.run()
     row = scene.producer.row(id)
     assert (row["fanout_status"], row["fanout_attempts"], scene.transport.calls) == (status, attempts, calls)
+
+
+@pytest.mark.parametrize("unsubscribed", [False, True])
+def test_died_between_putting_a_message_and_taking_it_back(
+    scene: Scene, factory: StoreFactory, monkeypatch: pytest.MonkeyPatch, unsubscribed: bool
+) -> None:
+    """Whoever picks the row next puts it right, while mail is still held up or once it leaves."""
+    id = scene.producer.one()
+    scene.answer(PAUSED)
+
+    def die(*_: Any) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scene.store, "cancel_single_mails", die)
+        with pytest.raises(Died):
+            scene.run()
+    assert [row["state"] for row in outbox(factory)] == [State.PENDING]
+    scene.producer.free_locks()
+    if unsubscribed:
+        scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed'")
+    scene.run()
+    assert [row["state"] for row in outbox(factory)] == [State.SUPPRESSED]
+    scene.answer(None)
+    scene.wait(61)
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == ("skipped" if unsubscribed else "sent")
+    assert scene.accepted == ({} if unsubscribed else {ANA: 1})
+
+
+def test_a_message_that_another_worker_takes_back_is_no_end_of_its_row(scene: Scene) -> None:
+    """Two rows with one dedupe key, a worker each: one is held up, the other waits for the same message."""
+    subscription = scene.producer.subscribe()
+    rows = [scene.producer.notify(subscription, scene.producer.open_event()) for _ in range(2)]
+
+    def send(seconds: float) -> RunReport:
+        scene.run(name="other", send=lambda seconds: RunReport(Ended.LIMITED, None), batch=1)
+        return scene.send(seconds)
+
+    scene.run(send=send, batch=1)
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["pending", "pending"]
+    scene.wait(61)
+    scene.run()
+    assert [scene.producer.row(id)["fanout_status"] for id in rows] == ["sent", "sent"]
+    assert scene.accepted == {ANA: 1}
 
 
 def test_known_to_be_sent_goes_before_what_happened_since(scene: Scene) -> None:

@@ -29,16 +29,20 @@ class StoodStillError(BaseException):
 
 
 class FrozenSender:
-    """It has begun a notification, and stands still before the call."""
+    """It has begun a notification, and stands still before the call. `after`: runs that go well before."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, after: int = 0) -> None:
         self._store, self._scene = scene.store, scene
+        self._goes_well = after
         self.begun: Attempt | None = None
         with pytest.raises(StoodStillError):
             scene.run(name="there-1", send=self._send)
         scene.producer.free_locks()
 
     def _send(self, seconds: float) -> RunReport:
+        if self._goes_well:
+            self._goes_well -= 1
+            return self._scene.send(seconds)
         self._session = self._store.open_session(None, worker="there-1", transport="ses", lease=LEASE)
         (claimed,) = self._step(1, want=1)
         self.begun = claimed.attempt
@@ -131,3 +135,14 @@ def test_a_requeued_notification_is_sent_once_although_its_old_sender_woke_befor
     assert scene.accepted == {ANA: 1}
     found = factory.raw("SELECT state FROM email_outbox ORDER BY seq")
     assert [row["state"] for row in found] == [State.SUPPRESSED, State.SENT]
+
+
+def test_whoever_looks_for_news_of_it_does_not_send_what_waits_beside_it_unasked(scene: Scene) -> None:
+    """The worker died with it: one message begun, another one waiting."""
+    people = [ANA, "bo@example.org", "cy@example.org"]
+    scene.producer.many(people)
+    FrozenSender(scene, after=1)
+    scene.producer.sql("UPDATE subscriptions SET status = 'unsubscribed' WHERE contact_value LIKE 'cy%'")
+    given_up(scene)
+    assert scene.accepted == {ANA: 1}
+    assert [row["fanout_status"] for row in scene.producer.rows()] == ["sent", "pending", "skipped"]

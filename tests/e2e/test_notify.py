@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -65,6 +66,19 @@ def test_a_rehearsal_marks_a_copy_and_writes_the_same_mail_once(notify: Place) -
     assert {row["fanout_status"] for row in notify.producer.rows()} == {"sent"}, output
     assert notify("requeue", "1", "--db", "producer.db")[0] == 0
     assert [row["fanout_status"] for row in notify.producer.rows()] == ["pending", "sent"]
+
+
+def test_its_exit_code_says_whether_some_still_have_to_wait(notify: Place) -> None:
+    notify.producer.one("ana@example.org", metadata={"preferences": {"snoozeUntil": "2999-01-01T00:00:00Z"}})
+    notify.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    code, output = notify("--db", "producer.db", "--once", "--json")
+    assert (code, json.loads(output)) == (
+        75,
+        {"sent": 1, "skipped": 0, "failed": 0, "retried": 0, "waiting": 1, "problems": []},
+    )
+    notify.producer.sql("UPDATE subscriptions SET metadata = NULL")
+    code, output = notify("--db", "producer.db", "--once")
+    assert (code, notify.mails()) == (0, 2), output
 
 
 def test_without_its_settings_it_does_not_start(notify: Place) -> None:

@@ -53,6 +53,7 @@ class Scene:
             locale="en-US",
         )
         self.templates = folder / "templates"
+        self.zone = ZoneInfo("UTC")  # that mails say times in
 
     def answer(self, outcome: Outcome | Callable[[Mail, int], Outcome | None] | None) -> None:
         self.transport.answer = outcome if callable(outcome) else lambda mail, nth: outcome
@@ -101,7 +102,7 @@ class Scene:
                 busy_seconds=0.01,
             ),
             store=self.store,
-            templates=NotificationTemplates(self.templates, ZoneInfo("UTC"), "Course Watch"),
+            templates=NotificationTemplates(self.templates, self.zone, "Course Watch"),
             send=send,
             clock=self.clock,
             options=replace(self.options, **changes),

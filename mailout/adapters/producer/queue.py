@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
-from mailout.adapters.producer.rows import RowReader
+from mailout.adapters.producer.rows import PENDING, RowReader
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound
 from mailout.base.time_format import iso
@@ -17,11 +18,11 @@ from mailout.kinds.notifications.port import ProducerRow, RowResult
 from mailout.kinds.notifications.rules import read_json
 
 PRODUCER_BUSY_SECONDS = 5.0
+CURSOR_SECONDS = 30.0
+"""So long rows are picked in the order of their ids, then from the first one again."""
 ROWS_PER_TRANSACTION = 25
 """Rows that are updated in one transaction: the producer must not wait long for us."""
 
-PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
-"""Without case, and still a question that an index can answer."""
 FREE = "(locked_at IS NULL OR coalesce(julianday(locked_at), 0) < julianday(:expired))"
 """julianday reads both forms of a time, with the zone and without; what it cannot read holds nothing."""
 FOR_EMAIL = (
@@ -52,7 +53,7 @@ class ProducerSqlite:
         self._clock = clock
         self._lock_seconds = lock_seconds
         self._ours = f" AND {FOR_EMAIL}" if email_only else ""  # other rows are not even locked
-        self._cursor = 0
+        self._cursor, self._began_at = 0, clock.monotonic()
         with translated(path):
             # Each `with self._db` is one transaction, alone from its first write on.
             self._db = sqlite3.connect(
@@ -62,6 +63,8 @@ class ProducerSqlite:
                 isolation_level="IMMEDIATE",
             )
             self._db.row_factory = sqlite3.Row
+            # A text that is not in UTF-8 must not keep every row of its batch from being read.
+            self._db.text_factory = partial(str, encoding="utf-8", errors="replace")
             try:
                 self._db.execute("PRAGMA foreign_keys = ON")
                 columns = checked_columns(path, self._db)
@@ -77,15 +80,21 @@ class ProducerSqlite:
     # ── picking ──
 
     def lock(self, limit: int) -> Sequence[ProducerRow]:
-        """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read."""
+        """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read. But a
+        row that is due again must not wait until no new ones come."""
+        if self._clock.monotonic() - self._began_at >= CURSOR_SECONDS:
+            self._begin_again()
         with translated(self.path):
             found = self._lock_after(self._cursor, limit)
             if not found and self._cursor:
-                self._cursor = 0
+                self._begin_again()
                 found = self._lock_after(0, limit)
             if found:
                 self._cursor = found[-1]["notification_id"]
             return list(self._rows.complete(found))
+
+    def _begin_again(self) -> None:
+        self._cursor, self._began_at = 0, self._clock.monotonic()
 
     def _lock_after(self, cursor: int, limit: int) -> list[dict[str, Any]]:
         now = self._clock.now()

@@ -9,6 +9,9 @@ from typing import Any
 
 from mailout.kinds.notifications.port import ProducerRow
 
+PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
+"""Without case, and still a question that an index can answer."""
+
 
 class RowReader:
     """Reads what is there: sections, courses and meetings may be missing."""
@@ -25,6 +28,9 @@ class RowReader:
         ids = [section["section_id"] for section in sections.values() if section]
         courses = self._by("courses", "course_id", (s.get("course_id") for s in sections.values() if s))
         meetings = self._meetings(ids)
+        limited = [id for id, one in subscriptions.items() if _has_limit(one)]
+        notified = {id: self._notified(id) for id in limited}
+        pending = self._pending(limited)
         for row in rows:
             section = sections.get(row["open_event_id"])
             subscription = subscriptions.get(row["subscription_id"])
@@ -37,7 +43,8 @@ class RowReader:
                 section=section,
                 course=courses.get(section.get("course_id")) if section else None,
                 meetings=meetings.get(section["section_id"], ()) if section else (),
-                notified=self._notified(subscription),
+                notified=notified.get(row["subscription_id"], 0),
+                ahead=sum(id < row["notification_id"] for id in pending.get(row["subscription_id"], ())),
             )
 
     def _by(self, table: str, column: str, ids: Iterable[Any]) -> dict[Any, dict[str, Any]]:
@@ -76,13 +83,28 @@ class RowReader:
             found.setdefault(row["section_id"], []).append(dict(row))
         return found
 
-    def _notified(self, subscription: Mapping[str, Any] | None) -> int:
-        """Counted for whoever has set a limit: it takes a walk through the events."""
-        if subscription is None or "maxNotifications" not in (subscription.get("metadata") or ""):
-            return 0
+    def _notified(self, subscription: Any) -> int:
         (count,) = self._db.execute(
             "SELECT count(*) FROM subscription_events"
             " WHERE subscription_id = ? AND event_type = 'notify_sent'",
-            (subscription["subscription_id"],),
+            (subscription,),
         ).fetchone()
         return int(count)
+
+    def _pending(self, subscriptions: Sequence[Any]) -> Mapping[Any, list[int]]:
+        """Their rows that wait, whoever holds them."""
+        found: dict[Any, list[int]] = {}
+        if subscriptions:
+            rows = self._db.execute(
+                "SELECT subscription_id, notification_id FROM open_event_notifications"  # noqa: S608
+                f" WHERE {PENDING} AND subscription_id IN (SELECT value FROM json_each(?))",
+                (json.dumps(subscriptions),),
+            )
+            for row in rows:
+                found.setdefault(row["subscription_id"], []).append(row["notification_id"])
+        return found
+
+
+def _has_limit(subscription: Mapping[str, Any]) -> bool:
+    """Only for those who have one it is counted how often they were notified: it takes a walk."""
+    return "maxNotifications" in str(subscription.get("metadata"))

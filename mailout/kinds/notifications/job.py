@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from mailout.base.clock import timestamp_of
 from mailout.kinds.notifications.port import ProducerRow
+from mailout.letters.content.model import in_every_text
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -56,6 +57,11 @@ class WorkerOptions:
 FALLBACKS = {"courseTitle": "Course update", "courseString": "TBD", "sectionNumber": "TBD"}
 NO_MEETINGS = "TBA"
 """What a mail says of a section that the producer knows nothing about."""
+FIRST_MOMENT = datetime(2, 1, 1, tzinfo=UTC).timestamp()
+LAST_MOMENT = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""A year from either end of the calendar: what lies between can be shown in every zone."""
+_UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
+"""What JSON can say and neither a database nor a mail can hold: NUL, and half of a character."""
 
 
 class BrokenJob(ValueError):
@@ -162,6 +168,8 @@ def _json_object(text: Any, where: str) -> Mapping[str, Any]:
         value = json.loads(text)
     except (ValueError, TypeError) as error:
         raise BrokenJob(f"{where} is not JSON: {error}") from None
+    except RecursionError:
+        raise BrokenJob(f"{where} is nested too deeply") from None
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -188,12 +196,14 @@ def language_tag(locale: str) -> str:
 
 def as_date_time(written: Any) -> str | None:
     """RFC 3339, from either form that a producer writes: ISO with a zone, or `datetime('now')`, which is UTC
-    without saying so. What is no time stays, for the schema to refuse."""
+    without saying so. What is no time stays, for the schema to refuse. BrokenJob: no zone could show it."""
     if written is None or written == "":
         return None
     moment = timestamp_of(str(written))
     if moment is None:
         return str(written)
+    if not FIRST_MOMENT <= moment < LAST_MOMENT:
+        raise BrokenJob("a time of the event is outside of the years 2 to 9998")
     return datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -244,3 +254,11 @@ def require_valid(job: Mapping[str, Any]) -> None:
         missing = all(one.startswith(f"{VARIABLES}: ") and "required" in one for one in problems)
         code = "template_variable_missing" if missing else "broken_payload"
         raise BrokenJob("; ".join(problems[:5]), code)
+    for name in job.keys() - {"subscription"}:  # of which nothing is stored or mailed
+        in_every_text(job[name], partial(_require_storable, name))
+
+
+def _require_storable(where: str, text: str) -> str:
+    if _UNSTORABLE.search(text):
+        raise BrokenJob(f"{where}: a text in it has a NUL, or half of a character (a lone surrogate)")
+    return text

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -36,7 +36,7 @@ from mailout.letters.content.notification_templates import NotificationTemplates
 from mailout.outbox.delivery.options import Ended, RunReport
 from mailout.outbox.delivery.outbox_rows import MESSAGES
 from mailout.outbox.delivery.port import Message, Outbox
-from mailout.outbox.delivery.single_mails import SingleMail, SingleMails
+from mailout.outbox.delivery.single_mails import SingleMails
 from mailout.outbox.delivery.states import WAITING, State
 
 log = logging.getLogger("mailout.notifications")
@@ -68,9 +68,7 @@ class _Asked:
 class _Round:
     """One batch of rows, on its way."""
 
-    new: list[SingleMail] = field(default_factory=list)
-    again: list[_Asked] = field(default_factory=list)  # whose failed attempt is reported
-    waiting: list[_Asked] = field(default_factory=list)  # until their message has ended
+    wanted: list[_Asked] = field(default_factory=list)  # a mail is to leave for them
     results: list[RowResult] = field(default_factory=list)
     delays: dict[int, float] = field(default_factory=dict)
 
@@ -97,64 +95,97 @@ class NotificationWorker:
         self.on_a_copy = options.on_a_copy
         self.counts = NotificationCounts()
         self.stopped = False
+        self.held_up = False  # the last round was, so the next one should wait
+        self._mail_leaves = False  # as far as is known
 
     def close(self) -> None:
         self._producer.close()
 
     def run(self, stop: threading.Event | None = None) -> NotificationCounts:
-        """Everything that can be picked now, unless somebody asks to stop."""
-        while not self.stopped and not (stop and stop.is_set()) and self.round():
+        """Everything that can be picked now, unless somebody asks to stop or something holds mail up."""
+        while not (stop and stop.is_set()) and self.round() and not self.stopped and not self.held_up:
             continue
         return self.counts
 
     def round(self) -> int:
         """One batch; how many rows it had."""
+        self.held_up = False
         picked = self._producer.lock(self._options.batch)
         if not picked:
             return 0
+        batch = _Round()
+        self._judge(batch, picked)
+        self._send_wanted(batch)
+        self._report(batch)
+        return len(picked)
+
+    def _judge(self, batch: _Round, picked: Sequence[ProducerRow]) -> None:
         asked = self._look_up(picked)
         if any(one.message and one.message["state"] == State.SENT_ATTEMPT for one in asked):
+            self._take_back([one for one in asked if not isinstance(one.made, tuple)])
             self._send(SEND_SECONDS)  # a sender that begins reads the journals of dead ones: they may know
             asked = self._look_up(picked)
         # Asked after all was read: a row that somebody else ended meanwhile is no longer ours.
         ours = self._producer.still_ours([row.notification_id for row in picked])
-        batch = _Round()
         for one in asked:
             if one.row.notification_id in ours:
                 self._decide(batch, one)
-        self._put(batch)
-        self._deliver(batch)
-        self._report(batch)
-        return len(picked)
+            else:
+                self.counts.lost(one.row.notification_id)
 
     # ── what each row asks for ──
 
     def _look_up(self, picked: Sequence[ProducerRow]) -> Sequence[_Asked]:
         """A row that is pending although it was told its message's end was requeued: it asks for the next."""
-        now, zone = self._clock.now(), self._options.zone
-        asked = [_Asked(row, verdict(row, now=now, zone=zone) or self._messages.make(row)) for row in picked]
-        looked_for = asked
+        now = self._clock.now()
+        asked = [_Asked(row, self._what_it_asks_for(row, now)) for row in picked]
+        looked_for, ahead = asked, 1
         while looked_for:
-            for one in looked_for:
-                content = one.made[1] if isinstance(one.made, tuple) else None
-                one.id = self._messages.id(one.row, one.requeues, content)
-            found = self._read(looked_for)
-            met = [one for one in looked_for if one.id in found]
-            ended = self._producer.reported([one.row for one in met]) if met else set()
-            looked_for = []
-            for one in met:
-                message = found[one.id]
-                if (one.row.notification_id, one.id) in ended or was_taken_back(message):
-                    one.replaced.append(message)
-                    one.requeues += 1
-                    looked_for.append(one)
-                else:
-                    one.message = message
+            found = self._read([self._id(one, n) for one in looked_for for n in range(ahead)])
+            met = [one.row for one in looked_for if self._id(one) in found]
+            ended = self._producer.reported(met) if met else set()
+            looked_for = [one for one in looked_for if self._goes_past(one, ahead, found, ended)]
+            ahead *= 2  # one that was held up for a day has had many
         return asked
 
-    def _read(self, asked: Sequence[_Asked]) -> Mapping[str, Message]:
-        ids = list({one.id for one in asked})
-        return {message["id"]: message for message in among(self._store, MESSAGES, "id", ids)}
+    def _id(self, one: _Asked, further: int = 0) -> str:
+        content = one.made[1] if isinstance(one.made, tuple) else None
+        return self._messages.id(one.row, one.requeues + further, content)
+
+    def _goes_past(
+        self, one: _Asked, ahead: int, found: Mapping[str, Message], ended: set[tuple[int, str]]
+    ) -> bool:
+        """Past so many messages that are over; False: it has come to the one that it asks for."""
+        for _ in range(ahead):
+            one.id = self._id(one)
+            one.message = found.get(one.id)
+            if one.message is None:
+                return False
+            if (one.row.notification_id, one.id) not in ended and not was_taken_back(one.message):
+                return False
+            one.replaced.append(one.message)
+            one.requeues += 1
+        return True
+
+    def _what_it_asks_for(
+        self, row: ProducerRow, now: float
+    ) -> tuple[Mapping[str, Any], Content] | Skip | Fail | Wait:
+        try:
+            return verdict(row, now=now, zone=self._options.zone) or self._messages.make(row)
+        except (OSError, MemoryError):
+            raise  # this machine's trouble, not the row's
+        except Exception as error:  # noqa: BLE001 (it would end every worker that picks the row)
+            # Only where it happened: what an error says may hold an address.
+            *_, place = traceback.extract_tb(error.__traceback__)
+            log.error(
+                "notification %d cannot be made into a mail: %s at %s:%s",
+                *(row.notification_id, type(error).__name__, place.name, place.lineno),
+                extra=_named_in_logs(row),
+            )
+            return Fail("broken_payload", f"No mail could be made of it: {type(error).__name__}.")
+
+    def _read(self, ids: Iterable[str]) -> Mapping[str, Message]:
+        return {message["id"]: message for message in among(self._store, MESSAGES, "id", list(set(ids)))}
 
     def _decide(self, batch: _Round, one: _Asked) -> None:
         message = one.message
@@ -180,14 +211,8 @@ class NotificationWorker:
     def _want(self, batch: _Round, one: _Asked) -> None:
         made, message = one.made, one.message
         if isinstance(made, tuple):
-            if message is None:
-                batch.new.append(self._messages.message(one.id, one.requeues, *made))
-            if message is not None and message["state"] == State.FAILED:
-                batch.again.append(one)
-            else:
-                batch.waiting.append(one)
-            return
-        if message is not None and message["state"] in WAITING and not self._retire(message):
+            batch.wanted.append(one)
+        elif message is not None and message["state"] in WAITING and not self._retire(message):
             batch.delays[one.row.notification_id] = IN_FLIGHT_PAUSE  # somebody has begun it
         elif isinstance(made, Wait):
             batch.delays[one.row.notification_id] = min(made.seconds, float(LOCK_SECONDS))
@@ -196,39 +221,69 @@ class NotificationWorker:
 
     # ── sending ──
 
-    def _put(self, batch: _Round) -> None:
-        if batch.new:
-            self._store.accept_single_mails(batch.new)
-        if batch.again:
-            try:
-                self._store.retry_failed(None, ids=[one.id for one in batch.again])
-                batch.waiting += batch.again
-            except NotFound:  # another worker had the same message tried again: the rows are picked once more
-                batch.delays |= {one.row.notification_id: IN_FLIGHT_PAUSE for one in batch.again}
+    def _send_wanted(self, batch: _Round) -> None:
+        """While it is not known that mail leaves, one message goes first: what is in the outbox is sent by
+        whoever can, without the producer being asked again, so nothing is put there only to wait."""
+        wanted, later = batch.wanted, list[_Asked]()
+        if wanted and not self._mail_leaves:
+            first = min(wanted, key=lambda one: one.requeues).id
+            later = [one for one in wanted if one.id != first]
+            wanted = [one for one in wanted if one.id == first]
+        held = self._deliver(batch, wanted)
+        if held is None and later:
+            batch.wanted = []
+            self._judge(batch, [one.row for one in later])  # again: the first may have taken a while
+            later = []
+            held = self._deliver(batch, batch.wanted)
+        if held is not None:
+            waiting, report = held
+            self._leave_for_later(batch, [*waiting, *later], report)
 
-    def _deliver(self, batch: _Round) -> None:
-        """Until each message of ours has ended, or something keeps them from being sent."""
-        waiting = batch.waiting
+    def _put(self, batch: _Round, wanted: Sequence[_Asked]) -> Sequence[_Asked]:
+        """Those whose message waits in the outbox now."""
+        new = [
+            self._messages.message(one.id, one.requeues, *one.made)
+            for one in wanted
+            if one.message is None and isinstance(one.made, tuple)
+        ]
+        again = [one for one in wanted if one.message and one.message["state"] == State.FAILED]
+        if new:
+            self._store.accept_single_mails(new)
+        try:
+            if again:
+                self._store.retry_failed(None, ids=[one.id for one in again])
+        except NotFound:  # another worker had the same message tried again: the rows are picked once more
+            batch.delays |= {one.row.notification_id: IN_FLIGHT_PAUSE for one in again}
+        return [one for one in wanted if one.row.notification_id not in batch.delays]
+
+    def _deliver(self, batch: _Round, wanted: Sequence[_Asked]) -> tuple[Sequence[_Asked], RunReport] | None:
+        """Until each message has ended; else those that wait, and what keeps them from being sent."""
+        waiting = self._put(batch, wanted)
         until = self._clock.monotonic() + LOCK_SECONDS / 2
         while waiting:
             report = self._send(SEND_SECONDS)
-            found = self._read(waiting)
+            found = self._read(one.id for one in waiting)
             waiting = [
                 one
                 for one in waiting
                 if (message := found.get(one.id)) is None or not self._ended(batch, one, message)
             ]
             if not waiting:
-                return
+                break
             held_up = report.ended not in (Ended.DONE, Ended.DEADLINE)
             if held_up or self._clock.monotonic() > until:
-                self._leave_for_later(batch, waiting, report)
-                return
+                return waiting, report
             self._producer.still_ours([one.row.notification_id for one in waiting])
             self._clock.sleep(0.2)
+        if wanted:
+            self._mail_leaves, self.counts.problems = True, []
+        return None
 
     def _ended(self, batch: _Round, one: _Asked, message: Message) -> bool:
         """Whether this batch need not wait for it any more."""
+        if was_taken_back(message):  # by a worker that has another row with the same dedupe key
+            batch.delays[one.row.notification_id] = IN_FLIGHT_PAUSE
+            return True
         given_up_at = message["unknown_at"] if message["error_code"] is None else None
         if given_up_at is not None and 0 <= self._store.now() - given_up_at < self._options.lost_after:
             # A sender that only stood still knows what it sent, and what it never called.
@@ -240,6 +295,12 @@ class NotificationWorker:
         return result is not None
 
     def _leave_for_later(self, batch: _Round, waiting: Sequence[_Asked], report: RunReport) -> None:
+        """Their rows are asked again before anything is sent: until then the outbox has no mail for them.
+
+        Killed before this, a message waits in the outbox until its row is picked again.
+        """
+        self._take_back(waiting)
+        self.held_up, self._mail_leaves = True, False
         if report.ended is Ended.STOPPED:
             self.stopped = True
         else:
@@ -248,9 +309,14 @@ class NotificationWorker:
             if report.outcome is not None and report.outcome.message:
                 said = f"{said}. {report.outcome.message}"
             log.warning("%s", said)
-            self.counts.problems.append(said)
+            self.counts.problems = [said]
         pause = 0.0 if self.stopped else HELD_UP_PAUSE
         batch.delays.update({one.row.notification_id: pause for one in waiting})
+
+    def _take_back(self, asked: Sequence[_Asked]) -> None:
+        """What somebody has begun to send meanwhile stays as it is."""
+        if asked:
+            self._store.cancel_single_mails(list({one.id for one in asked}), TAKEN_BACK)
 
     # ── reporting ──
 
@@ -258,8 +324,12 @@ class NotificationWorker:
         written = self._write(batch.results) if batch.results else set()
         if batch.delays:
             self._producer.release(batch.delays)
-            self.counts.waiting += len(batch.delays)
-        self._count([result for result in batch.results if result.row.notification_id in written])
+            self.counts.wait(batch.delays)
+        for result in batch.results:
+            if result.row.notification_id in written:
+                self._count(result)
+            else:
+                self.counts.lost(result.row.notification_id)
 
     def _write(self, results: Sequence[RowResult]) -> set[int]:
         """Rows stay locked meanwhile; should it take longer, whoever picks them next reports it."""
@@ -273,19 +343,13 @@ class NotificationWorker:
 
         return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
-    def _count(self, results: Sequence[RowResult]) -> None:
-        ended = Counter(result.status for result in results)
-        self.counts.sent += ended["sent"]
-        self.counts.skipped += ended["skipped"]
-        self.counts.failed += ended["failed"]
-        self.counts.retried += ended["pending"]
-        for result in results:
-            if result.status == "failed":
-                log.warning(
-                    "notification %d failed: %s %s",
-                    *(result.row.notification_id, result.error["code"], result.error["message"]),
-                    extra=_named_in_logs(result.row),
-                )
+    def _count(self, result: RowResult) -> None:
+        if self.counts.is_new(result, on_a_copy=self.on_a_copy) and result.status == "failed":
+            log.warning(
+                "notification %d failed: %s %s",
+                *(result.row.notification_id, result.error["code"], result.error["message"]),
+                extra=_named_in_logs(result.row),
+            )
 
 
 def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:

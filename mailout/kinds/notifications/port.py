@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,7 +22,9 @@ class ProducerRow:
     section: Mapping[str, Any] | None = None
     course: Mapping[str, Any] | None = None
     meetings: Sequence[Mapping[str, Any]] = ()
-    notified: int = 0  # how often this subscription was notified
+    # Of a subscription that has set a limit:
+    notified: int = 0  # how often it was notified
+    ahead: int = 0  # its rows before this one that wait, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +102,51 @@ class ProducerQueue:
 
 @dataclass(slots=True)
 class NotificationCounts:
-    """What a run did with the rows it picked."""
+    """What became of the rows that a run picked; of each that is not over, what it heard last."""
 
     sent: int = 0
     skipped: int = 0
     failed: int = 0
-    retried: int = 0
-    waiting: int = 0
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # what holds mail up now
+    _not_over: dict[int, str] = field(default_factory=dict)
+    _of_copies: set[tuple[int, str, object]] = field(default_factory=set)
+
+    @property
+    def retried(self) -> int:
+        """Rows whose last attempt failed and that have another one."""
+        return sum(heard == "pending" for heard in self._not_over.values())
+
+    @property
+    def waiting(self) -> int:
+        """Rows that may not be sent yet."""
+        return len(self._not_over) - self.retried
+
+    def wait(self, rows: Iterable[int]) -> None:
+        self._not_over |= dict.fromkeys(rows, "waiting")
+
+    def lost(self, row: int) -> None:
+        """Another worker has it."""
+        self._not_over.pop(row, None)
+
+    def is_new(self, result: RowResult, *, on_a_copy: bool) -> bool:
+        """Counted; False: it was before. Every copy of a producer's database has its rows as they were."""
+        id, status = result.row.notification_id, result.status
+        self.lost(id)
+        if status == "pending":
+            self._not_over[id] = status
+            return True
+        if on_a_copy:
+            if (known := (id, status, result.error.get("outboxId"))) in self._of_copies:
+                return False
+            self._of_copies.add(known)
+        self.sent += status == "sent"
+        self.skipped += status == "skipped"
+        self.failed += status == "failed"
+        return True
+
+    def as_json(self) -> Mapping[str, object]:
+        names = ("sent", "skipped", "failed", "retried", "waiting", "problems")
+        return {name: getattr(self, name) for name in names}
 
     def said(self, where: str = "") -> str:
         """`2 notifications sent, 1 skipped, 0 failed, 1 for later.`"""

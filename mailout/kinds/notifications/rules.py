@@ -13,9 +13,13 @@ from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import timestamp_of
 from mailout.kinds.notifications.job import MAX_ATTEMPTS, BrokenJob, preferences_of, retry_delay
 from mailout.kinds.notifications.port import ProducerRow, RowResult
+from mailout.letters.content.model import in_every_text
 from mailout.outbox.delivery.error_codes import QUOTA_ERROR, TRANSIENT_ERROR
 from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
+
+LIMIT_PAUSE = 1.0
+"""Seconds until a row asks again whether those before it have reached its subscription's limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def verdict(row: ProducerRow, *, now: float, zone: ZoneInfo) -> Skip | Fail | Wa
     except BrokenJob as error:
         return Fail("broken_payload", str(error))
     return _unwanted(row.event, row.subscription, preferences, row.notified) or _not_yet(
-        preferences, now=now, zone=zone
+        preferences, row.notified + row.ahead, now=now, zone=zone
     )
 
 
@@ -70,15 +74,22 @@ def _unwanted(
     notify_on = preferences.get("notifyOn")
     if isinstance(notify_on, list) and "open" not in (str(one).lower() for one in notify_on):
         return Skip("not_wanted", "The subscription does not ask for open seats.")
-    most = preferences.get("maxNotifications")
-    if isinstance(most, int) and not isinstance(most, bool) and notified >= most:
+    most = _max_notifications(preferences)
+    if most is not None and notified >= most:
         return Skip("max_notifications", f"{notified} of {most} notifications were sent.")
     if isinstance(normalise(str(subscription["contact_value"] or "")), Dropped):
         return Skip("invalid_recipient", "The address is not one that mail can reach.")
     return None
 
 
-def _not_yet(preferences: Mapping[str, Any], *, now: float, zone: ZoneInfo) -> Wait | None:
+def _max_notifications(preferences: Mapping[str, Any]) -> int | None:
+    most = preferences.get("maxNotifications")
+    return most if isinstance(most, int) and not isinstance(most, bool) else None
+
+
+def _not_yet(
+    preferences: Mapping[str, Any], with_those_ahead: int, *, now: float, zone: ZoneInfo
+) -> Wait | None:
     until = timestamp_of(str(preferences.get("snoozeUntil")))
     if until is not None and until > now:
         return Wait(until - now)
@@ -89,7 +100,8 @@ def _not_yet(preferences: Mapping[str, Any], *, now: float, zone: ZoneInfo) -> W
             opens_in = minutes_until(start, end, datetime.fromtimestamp(now, zone))
             if opens_in:
                 return Wait(opens_in * 60.0)
-    return None
+    most = _max_notifications(preferences)
+    return Wait(LIMIT_PAUSE) if most is not None and with_those_ahead >= most else None
 
 
 def minutes_until(start: int, end: int, at: datetime) -> int:
@@ -151,13 +163,23 @@ def _tried(row: ProducerRow, message: Message, whose: dict[str, Any]) -> RowResu
 
 def nack(row: ProducerRow, why: Skip | Fail, more: dict[str, Any] | None = None) -> RowResult:
     """A terminal one."""
+    error = {"code": why.code, "message": why.message, "status": "failed", **(more or {})}
+    is_spent = why.code == "max_attempts"
+    if is_spent:  # the last attempt stays, as its row holds it
+        last = in_every_text(read_json(row.notification.get("error")), _storable)
+        error |= {**last, "deadLetter": why.message}
     return RowResult(
         row=row,
         status="skipped" if isinstance(why, Skip) else "failed",
-        error={"code": why.code, "message": why.message, "status": "failed", **(more or {})},
-        spends_attempt=why.code != "max_attempts",  # those were counted when they were made
+        error=error,
+        spends_attempt=not is_spent,  # those were counted when they were made
         event="notify_failed",
     )
+
+
+def _storable(text: str) -> str:
+    """Without halves of characters, which JSON can hold and neither a database nor a log can."""
+    return text.encode(errors="replace").decode()
 
 
 def has_next_attempt(row: ProducerRow, message: Message) -> bool:
@@ -175,6 +197,6 @@ def read_json(text: str | None) -> Mapping[str, Any]:
     """What is written in a row, which may be somebody else's; {} for what is no object."""
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

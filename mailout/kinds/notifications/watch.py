@@ -9,7 +9,7 @@ from contextlib import closing
 
 from mailout.base.clock import Clock
 from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreUnavailable
-from mailout.kinds.notifications.notifications import NotificationWorker
+from mailout.kinds.notifications.notifications import HELD_UP_PAUSE, NotificationWorker
 from mailout.kinds.notifications.port import NotificationCounts
 from mailout.outbox.delivery.store_retry import pause
 
@@ -37,8 +37,8 @@ def dispatch(
                     reported = ""
                     if worker.stopped:  # asked through the store: whoever runs us must not begin again
                         stop.set()
-                    elif not picked:
-                        pause(clock, stop, PRODUCER_IDLE_SECONDS)
+                    elif worker.held_up or not picked:
+                        pause(clock, stop, HELD_UP_PAUSE if worker.held_up else PRODUCER_IDLE_SECONDS)
                         if worker.on_a_copy and clock.monotonic() - opened_at > COPY_SECONDS:
                             break
         except HomeUnwritable:

@@ -15,7 +15,9 @@ from jinja2 import (
     FileSystemLoader,
     PackageLoader,
     StrictUndefined,
+    TemplateError,
     TemplateNotFound,
+    TemplateSyntaxError,
     UndefinedError,
     select_autoescape,
 )
@@ -32,6 +34,16 @@ MARKS = {"manageUrl": MANAGE_URL, "unsubscribeUrl": UNSUBSCRIBE_URL}
 """What differs between recipients of the same news; all else is part of the content."""
 SUBJECT_LENGTH = 150
 CACHED_TEMPLATES = 512
+MISTAKES = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)
+"""What an expression that a person wrote can raise, or a file that is not in UTF-8."""
 
 
 class TemplateProblem(ValueError):
@@ -89,6 +101,15 @@ class NotificationTemplates:
         except (UndefinedError, SecurityError) as error:
             raise TemplateProblem(
                 "template_variable_missing", f"Template {folder}: {error.message}."
+            ) from None
+        except TemplateSyntaxError as error:
+            said = (error.message or "").rstrip(".")
+            raise TemplateProblem(
+                "invalid_template", f"Template {error.name}, line {error.lineno}: {said}."
+            ) from None
+        except MISTAKES as error:
+            raise TemplateProblem(
+                "invalid_template", f"Template {folder}: {type(error).__name__}: {error}."
             ) from None
         document = Document(subject, body, text, preheader_of(text), lang=locale, language=locale)
         html = framed(document, self._sender, footer=footer)
