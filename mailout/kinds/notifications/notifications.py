@@ -8,35 +8,27 @@ from __future__ import annotations
 
 import logging
 import threading
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound, SourceUnavailable
 from mailout.base.retries import retried
-from mailout.base.select import among
 from mailout.kinds.notifications.job import LOCK_SECONDS, WorkerOptions
 from mailout.kinds.notifications.messages import NotificationMessages
 from mailout.kinds.notifications.port import NotificationCounts, Producer, ProducerRow, RowResult
+from mailout.kinds.notifications.row_lookup import NotificationStore, PickedRow, RowLookup, named_in_logs
 from mailout.kinds.notifications.rules import (
     TAKEN_BACK,
-    Fail,
-    Skip,
     Wait,
     has_next_attempt,
     nack,
     result_of,
-    verdict,
     was_taken_back,
 )
-from mailout.letters.content.model import Content
 from mailout.letters.content.notification_templates import NotificationTemplates
 from mailout.outbox.delivery.options import Ended, RunReport
-from mailout.outbox.delivery.outbox_rows import MESSAGES
-from mailout.outbox.delivery.port import Message, Outbox
-from mailout.outbox.delivery.single_mails import SingleMails
+from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import WAITING, State
 
 log = logging.getLogger("mailout.notifications")
@@ -48,27 +40,11 @@ SEND_SECONDS = 30.0
 WRITE_TRIES = 30
 
 
-class NotificationStore(Outbox, SingleMails, Protocol):
-    """What the worker reads and writes on our side."""
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A row that was picked: what it asks for, and the message that it has in our outbox."""
-
-    row: ProducerRow
-    made: tuple[Mapping[str, Any], Content] | Skip | Fail | Wait
-    id: str = ""  # of its message
-    requeues: int = 0
-    message: Message | None = None  # None: not in the outbox yet
-    replaced: list[Message] = field(default_factory=list)  # what it had before it was requeued
-
-
 @dataclass(slots=True)
 class _Round:
     """One batch of rows, on its way."""
 
-    wanted: list[_Asked] = field(default_factory=list)  # a mail is to leave for them
+    wanted: list[PickedRow] = field(default_factory=list)  # a mail is to leave for them
     results: list[RowResult] = field(default_factory=list)
     delays: dict[int, float] = field(default_factory=dict)
 
@@ -89,6 +65,7 @@ class NotificationWorker:
         self._producer = producer
         self._store = store
         self._messages = NotificationMessages(templates, options)
+        self._rows = RowLookup(producer, store, self._messages, clock, options.zone)
         self._send = send
         self._clock = clock
         self._options = options
@@ -120,11 +97,11 @@ class NotificationWorker:
         return len(picked)
 
     def _judge(self, batch: _Round, picked: Sequence[ProducerRow]) -> None:
-        asked = self._look_up(picked)
+        asked = self._rows.look_up(picked)
         if any(one.message and one.message["state"] == State.SENT_ATTEMPT for one in asked):
             self._take_back([one for one in asked if not isinstance(one.made, tuple)])
             self._send(SEND_SECONDS)  # a sender that begins reads the journals of dead ones: they may know
-            asked = self._look_up(picked)
+            asked = self._rows.look_up(picked)
         # Asked after all was read: a row that somebody else ended meanwhile is no longer ours.
         ours = self._producer.still_ours([row.notification_id for row in picked])
         for one in asked:
@@ -133,61 +110,9 @@ class NotificationWorker:
             else:
                 self.counts.lost(one.row.notification_id)
 
-    # ── what each row asks for ──
+    # ── what each row gets ──
 
-    def _look_up(self, picked: Sequence[ProducerRow]) -> Sequence[_Asked]:
-        """A row that is pending although it was told its message's end was requeued: it asks for the next."""
-        now = self._clock.now()
-        asked = [_Asked(row, self._what_it_asks_for(row, now)) for row in picked]
-        looked_for, ahead = asked, 1
-        while looked_for:
-            found = self._read([self._id(one, n) for one in looked_for for n in range(ahead)])
-            met = [one.row for one in looked_for if self._id(one) in found]
-            ended = self._producer.reported(met) if met else set()
-            looked_for = [one for one in looked_for if self._goes_past(one, ahead, found, ended)]
-            ahead *= 2  # one that was held up for a day has had many
-        return asked
-
-    def _id(self, one: _Asked, further: int = 0) -> str:
-        content = one.made[1] if isinstance(one.made, tuple) else None
-        return self._messages.id(one.row, one.requeues + further, content)
-
-    def _goes_past(
-        self, one: _Asked, ahead: int, found: Mapping[str, Message], ended: set[tuple[int, str]]
-    ) -> bool:
-        """Past so many messages that are over; False: it has come to the one that it asks for."""
-        for _ in range(ahead):
-            one.id = self._id(one)
-            one.message = found.get(one.id)
-            if one.message is None:
-                return False
-            if (one.row.notification_id, one.id) not in ended and not was_taken_back(one.message):
-                return False
-            one.replaced.append(one.message)
-            one.requeues += 1
-        return True
-
-    def _what_it_asks_for(
-        self, row: ProducerRow, now: float
-    ) -> tuple[Mapping[str, Any], Content] | Skip | Fail | Wait:
-        try:
-            return verdict(row, now=now, zone=self._options.zone) or self._messages.make(row)
-        except (OSError, MemoryError):
-            raise  # this machine's trouble, not the row's
-        except Exception as error:  # noqa: BLE001 (it would end every worker that picks the row)
-            # Only where it happened: what an error says may hold an address.
-            *_, place = traceback.extract_tb(error.__traceback__)
-            log.error(
-                "notification %d cannot be made into a mail: %s at %s:%s",
-                *(row.notification_id, type(error).__name__, place.name, place.lineno),
-                extra=_named_in_logs(row),
-            )
-            return Fail("broken_payload", f"No mail could be made of it: {type(error).__name__}.")
-
-    def _read(self, ids: Iterable[str]) -> Mapping[str, Message]:
-        return {message["id"]: message for message in among(self._store, MESSAGES, "id", list(set(ids)))}
-
-    def _decide(self, batch: _Round, one: _Asked) -> None:
+    def _decide(self, batch: _Round, one: PickedRow) -> None:
         message = one.message
         is_begun = message is not None and message["state"] == State.SENT_ATTEMPT
         if is_begun or not all(self._retire(old) for old in one.replaced):
@@ -208,7 +133,7 @@ class NotificationWorker:
             return False
         return old["state"] != State.SENT_ATTEMPT
 
-    def _want(self, batch: _Round, one: _Asked) -> None:
+    def _want(self, batch: _Round, one: PickedRow) -> None:
         made, message = one.made, one.message
         if isinstance(made, tuple):
             batch.wanted.append(one)
@@ -224,7 +149,7 @@ class NotificationWorker:
     def _send_wanted(self, batch: _Round) -> None:
         """While it is not known that mail leaves, one message goes first: what is in the outbox is sent by
         whoever can, without the producer being asked again, so nothing is put there only to wait."""
-        wanted, later = batch.wanted, list[_Asked]()
+        wanted, later = batch.wanted, list[PickedRow]()
         if wanted and not self._mail_leaves:
             first = min(wanted, key=lambda one: one.requeues).id
             later = [one for one in wanted if one.id != first]
@@ -239,7 +164,7 @@ class NotificationWorker:
             waiting, report = held
             self._leave_for_later(batch, [*waiting, *later], report)
 
-    def _put(self, batch: _Round, wanted: Sequence[_Asked]) -> Sequence[_Asked]:
+    def _put(self, batch: _Round, wanted: Sequence[PickedRow]) -> Sequence[PickedRow]:
         """Those whose message waits in the outbox now."""
         new = [
             self._messages.message(one.id, one.requeues, *one.made)
@@ -256,13 +181,15 @@ class NotificationWorker:
             batch.delays |= {one.row.notification_id: IN_FLIGHT_PAUSE for one in again}
         return [one for one in wanted if one.row.notification_id not in batch.delays]
 
-    def _deliver(self, batch: _Round, wanted: Sequence[_Asked]) -> tuple[Sequence[_Asked], RunReport] | None:
+    def _deliver(
+        self, batch: _Round, wanted: Sequence[PickedRow]
+    ) -> tuple[Sequence[PickedRow], RunReport] | None:
         """Until each message has ended; else those that wait, and what keeps them from being sent."""
         waiting = self._put(batch, wanted)
         until = self._clock.monotonic() + LOCK_SECONDS / 2
         while waiting:
             report = self._send(SEND_SECONDS)
-            found = self._read(one.id for one in waiting)
+            found = self._rows.read(one.id for one in waiting)
             waiting = [
                 one
                 for one in waiting
@@ -279,7 +206,7 @@ class NotificationWorker:
             self._mail_leaves, self.counts.problems = True, []
         return None
 
-    def _ended(self, batch: _Round, one: _Asked, message: Message) -> bool:
+    def _ended(self, batch: _Round, one: PickedRow, message: Message) -> bool:
         """Whether this batch need not wait for it any more."""
         if was_taken_back(message):  # by a worker that has another row with the same dedupe key
             batch.delays[one.row.notification_id] = IN_FLIGHT_PAUSE
@@ -294,7 +221,7 @@ class NotificationWorker:
             batch.results.append(result)
         return result is not None
 
-    def _leave_for_later(self, batch: _Round, waiting: Sequence[_Asked], report: RunReport) -> None:
+    def _leave_for_later(self, batch: _Round, waiting: Sequence[PickedRow], report: RunReport) -> None:
         """Their rows are asked again before anything is sent: until then the outbox has no mail for them.
 
         Killed before this, a message waits in the outbox until its row is picked again.
@@ -313,7 +240,7 @@ class NotificationWorker:
         pause = 0.0 if self.stopped else HELD_UP_PAUSE
         batch.delays.update({one.row.notification_id: pause for one in waiting})
 
-    def _take_back(self, asked: Sequence[_Asked]) -> None:
+    def _take_back(self, asked: Sequence[PickedRow]) -> None:
         """What somebody has begun to send meanwhile stays as it is."""
         if asked:
             self._store.cancel_single_mails(list({one.id for one in asked}), TAKEN_BACK)
@@ -348,16 +275,5 @@ class NotificationWorker:
             log.warning(
                 "notification %d failed: %s %s",
                 *(result.row.notification_id, result.error["code"], result.error["message"]),
-                extra=_named_in_logs(result.row),
+                extra=named_in_logs(result.row),
             )
-
-
-def _named_in_logs(row: ProducerRow) -> Mapping[str, object]:
-    event = row.event or {}
-    return {
-        "traceId": event.get("trace_id"),
-        "subscriptionId": row.notification.get("subscription_id"),
-        "openEventId": row.notification.get("open_event_id"),
-        "term": event.get("term_id"),
-        "campus": event.get("campus_code"),
-    }
