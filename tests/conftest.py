@@ -70,20 +70,15 @@ def read_certificates_once() -> None:
     ssl.create_default_context = created
 
 
-def collect_garbage_seldom() -> None:
-    """A sixth of the tests' time was Python's looking through all that is imported, again and again."""
-    gc.set_threshold(50_000, 20, 50)
-
-
 def pytest_collection_finish() -> None:
+    """What is imported stays: to look for garbage in it, again and again, took a tenth of the tests' time."""
     gc.collect()
-    gc.freeze()  # what is there now stays
+    gc.freeze()
 
 
 forget_the_machine()
 share_a_folder()
 read_certificates_once()
-collect_garbage_seldom()
 
 # The same examples on every run, so that a change that breaks nothing fails nothing; a busy machine is no
 # failure either. To look for what nobody has thought of yet: `make test ARGS=--hypothesis-profile=search`.
