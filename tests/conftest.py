@@ -74,6 +74,7 @@ def pytest_collection_finish() -> None:
     """What is imported stays: to look for garbage in it, again and again, took a tenth of the tests' time."""
     gc.collect()
     gc.freeze()
+    gc.collect()  # what remains is little: from now on it is looked through often
 
 
 forget_the_machine()

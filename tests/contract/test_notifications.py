@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -39,8 +40,9 @@ EXPIRED = "2026-11-16T11:57:59.000Z"  # two minutes and a second ago
 
 
 @pytest.fixture
-def scene(factory: StoreFactory, folder: Path) -> Scene:
-    return Scene(factory, folder)
+def scene(factory: StoreFactory, folder: Path) -> Iterator[Scene]:
+    with closing(Scene(factory, folder)) as made:
+        yield made
 
 
 def outbox(factory: StoreFactory) -> list[Any]:

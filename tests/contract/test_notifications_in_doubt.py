@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ LOST_AFTER = 900.0
 
 
 @pytest.fixture
-def scene(factory: StoreFactory, folder: Path) -> Scene:
-    return Scene(factory, folder)
+def scene(factory: StoreFactory, folder: Path) -> Iterator[Scene]:
+    with closing(Scene(factory, folder)) as made:
+        yield made
 
 
 class StoodStillError(BaseException):

@@ -25,8 +25,9 @@ LONG_ENOUGH = 400.0
 
 
 @pytest.fixture
-def scene(factory: StoreFactory, folder: Path) -> Scene:
-    return Scene(factory, folder)
+def scene(factory: StoreFactory, folder: Path) -> Iterator[Scene]:
+    with closing(Scene(factory, folder)) as made:
+        yield made
 
 
 @pytest.fixture

@@ -54,6 +54,11 @@ class Scene:
         )
         self.templates = folder / "templates"
         self.zone = ZoneInfo("UTC")  # that mails say times in
+        self._opened: list[NotificationWorker] = []
+
+    def close(self) -> None:
+        for worker in self._opened:
+            worker.close()
 
     def answer(self, outcome: Outcome | Callable[[Mail, int], Outcome | None] | None) -> None:
         self.transport.answer = outcome if callable(outcome) else lambda mail, nth: outcome
@@ -92,7 +97,7 @@ class Scene:
         update = changes.pop("update_subscriptions", True)
         email_only = changes.pop("email_only", False)
         producer = changes.pop("producer", ProducerSqlite)
-        return NotificationWorker(
+        worker = NotificationWorker(
             producer=producer(
                 self.producer.path,
                 worker=name,
@@ -107,6 +112,8 @@ class Scene:
             clock=self.clock,
             options=replace(self.options, **changes),
         )
+        self._opened.append(worker)
+        return worker
 
     def run(self, **changes: Any) -> NotificationCounts:
         """Everything that can be picked now."""
