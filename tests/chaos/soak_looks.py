@@ -112,8 +112,8 @@ def growing(looks: Sequence[Look]) -> Sequence[str]:
         life = _longest_life(looks, name)
         if (growth := growth_of([one.memory_mb for one in life])) > GROWTH_ALLOWED:
             found.append(f"memory of the {name} grew by {growth - 1:.0%}")
-        # The fewest, and at the end those at rest: each run that a worker has in hand has some open.
-        before = min((one.open_files.total() for one in life[: len(life) // 3]), default=0)
+        # Each run in hand has some open: at rest there are no more than at the busiest of the first third.
+        before = max((one.open_files.total() for one in life[: len(life) // 3]), default=0)
         enough = before and len(life) >= LEAST_LOOKS
         if enough and (growth := life[-1].open_files.total() / before) > GROWTH_ALLOWED:
             more = _told(life[-1].open_files - life[0].open_files)
