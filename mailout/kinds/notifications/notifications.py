@@ -271,7 +271,7 @@ class NotificationWorker:
         return retried(lambda: self._producer.write(results), pause_if_away, self._clock)
 
     def _count(self, result: RowResult) -> None:
-        if self.counts.is_new(result, on_a_copy=self.on_a_copy) and result.status == "failed":
+        if self.counts.count(result, on_a_copy=self.on_a_copy) and result.status == "failed":
             log.warning(
                 "notification %d failed: %s %s",
                 *(result.row.notification_id, result.error["code"], result.error["message"]),

@@ -128,8 +128,8 @@ class NotificationCounts:
         """Another worker has it."""
         self._not_over.pop(row, None)
 
-    def is_new(self, result: RowResult, *, on_a_copy: bool) -> bool:
-        """Counted; False: it was before. Every copy of a producer's database has its rows as they were."""
+    def count(self, result: RowResult, *, on_a_copy: bool) -> bool:
+        """False: it was counted before. Every copy of a producer's database has its rows as they were."""
         id, status = result.row.notification_id, result.status
         self.lost(id)
         if status == "pending":
