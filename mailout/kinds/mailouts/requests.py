@@ -71,7 +71,7 @@ def _enqueue_requested(
     if request.how is RequestKind.ARTICLE:
         return intake.articles.enqueue(ArticleOrder.from_ref(request.ref))
     if request.if_ready:
-        return _enqueue_if_ready(intake, request.ref, enqueue)
+        return _enqueue_if_ready(intake, request, enqueue)
     return enqueue(request.ref, request.test, asked_at)
 
 
@@ -136,9 +136,9 @@ class _NotYet(Exception):
     """The page asks to be sent later, and nobody but its request will think of it."""
 
 
-def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mailout | None:
+def _enqueue_if_ready(intake: MailoutIntake, request: Request, enqueue: Enqueue) -> Mailout | None:
     """The one page that was asked for, if it asks to be sent. An outage is raised: the request then waits."""
-    reporter = intake.pages.reporter
+    reporter, ref = intake.pages.reporter, request.ref
     if reporter is None:
         raise SettingsError("NOTION_TOKEN: is missing, and this is a Notion page.", remedy="Set it.")
     intake.pages.update_due()
@@ -147,7 +147,7 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
     if ref in _told_later(intake):
         return None
     asked_at = intake.store.now()
-    ready_at = reporter.ready_at(ref)
+    ready_at = _ready_at(intake, reporter, request)
     if ready_at is None:
         return None
     if ready_at > asked_at:
@@ -155,6 +155,26 @@ def _enqueue_if_ready(intake: MailoutIntake, ref: str, enqueue: Enqueue) -> Mail
             return None
         raise _NotYet
     return _enqueue(intake, ref, enqueue, asked_at)
+
+
+def _ready_at(intake: MailoutIntake, reporter: PageReporter, request: Request) -> float | None:
+    """When the page asks to be sent; None: it does not.
+
+    An event that comes while the page is being read counts as the request that is being answered. So where
+    nobody else would find the page, it is read again as soon as another event counts as a new request.
+    """
+    ready_at = reporter.ready_at(request.ref)
+    if ready_at is not None or reporter.finds_ready:
+        return ready_at
+    intake.store.answered(request)
+    try:
+        ready_at = reporter.ready_at(request.ref)
+    except BaseException:
+        intake.store.ask(request, repeat=0.0)
+        raise
+    if ready_at is not None:
+        intake.store.ask(request, repeat=0.0)
+    return ready_at
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mailout.adapters.notion.pages import NotionPages
 from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
@@ -60,6 +61,33 @@ def test_a_page_of_tomorrow_waits_with_its_request_where_nobody_else_would_find_
     alone, watched = engine_with(NOTION_DB_MAILOUTS=""), engine_with()
     assert (ask(alone), waits(alone)) == (False, True)
     assert (ask(watched), waits(watched)) == (False, False)
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_page_that_is_set_to_ready_while_it_is_read_is_found(
+    engine_with: Build, notion: Notion, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    """Its event counts as the one that is being answered, and there is no database to find it in."""
+    engine = engine_with(NOTION_DB_MAILOUTS="")
+    notion.load(status="Draft")
+    read = NotionPages.ready_at
+
+    def set_to_ready_meanwhile(source: NotionPages, ref: str) -> float | None:
+        monkeypatch.undo()
+        ready_at = read(source, ref)
+        notion.load(status="Ready")
+        assert not engine.store.ask(READY, repeat=60)
+        if away:
+            notion.stub.script({"path": f"/v1/pages/{PAGE}", "status": 503, "times": 5})
+        return ready_at
+
+    monkeypatch.setattr(NotionPages, "ready_at", set_to_ready_meanwhile)
+    if away:
+        with pytest.raises(SourceUnavailable):
+            ask(engine)
+        assert waits(engine)
+    else:
+        assert (ask(engine), waits(engine)) == (True, False)
 
 
 def test_a_page_of_another_database_is_never_a_mailout(engine: Engine, notion: Notion) -> None:
