@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,20 @@ def run(seconds: float = 120.0) -> dict[str, Any]:
 
 
 def _stay_between_runs(seconds: float) -> None:
-    """Scheduled runs begin at multiples of their interval. How many there are is a row of its own."""
-    shortest = min(schedule["interval"] for schedule in _schedules())
-    left = shortest - time.time() % shortest
-    if left < seconds:
-        time.sleep(left + SETTLED)
+    """How many scheduled runs there are is a row of its own."""
+    while (wait := _until_idle(time.time(), seconds)) > 0.0:
+        time.sleep(wait)
+
+
+def _until_idle(now: float, seconds: float) -> float:
+    """How long to wait for a run to be over; 0.0: none has just begun, or begins in so many seconds."""
+    for schedule in _schedules():
+        since = (now - datetime.fromisoformat(schedule["anchor_date"]).timestamp()) % schedule["interval"]
+        if since < SETTLED:
+            return SETTLED - since
+        if schedule["interval"] - since < seconds:
+            return float(schedule["interval"] - since + SETTLED)
+    return 0.0
 
 
 def scheduled_runs() -> int:
