@@ -7,7 +7,6 @@ process that assembles, not the database's.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from mailout.kinds.articles import article_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.slices import Slice
 from mailout.store import Store
+from tests.bench.memory import peak_mb
 from tests.clocks import FakeClock
 from tests.contract.articles import OHIO, US, engine_on, order, part
 from tests.contract.postgres import PostgresRpc, database, migrate
@@ -61,7 +61,7 @@ def measure(kind: str) -> dict[str, Any]:
         found = {
             "seconds": time.perf_counter() - began,
             "cpu_seconds": time.process_time() - cpu,
-            "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "memory_mb": peak_mb(),
             "variants": len(article_rows.article_batch(store, mailout.id).contents),
         }
         if store.mailout(mailout.id).ledger.recipients != PEOPLE:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,8 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from tests.bench.memory import peak_mb
 
 ROWS = 1_000_000
 
@@ -125,7 +126,7 @@ def _child(what: str, path: Path) -> None:
     start = time.perf_counter()
     result = {"frame": _frame, "plain": _plain, "sqlite": _sqlite}[what](path)
     result["seconds"] = time.perf_counter() - start
-    result["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    result["peak_mb"] = peak_mb()
     print(json.dumps(result))
 
 

@@ -6,7 +6,6 @@ Memory is a whole process's peak, so senders run in processes of their own.
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from mailout.outbox.delivery.sender import Sender
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.limits import Limits, buckets
 from mailout.store import Store
+from tests.bench.memory import peak_mb
 from tests.bench.supabase import BATCH, UTC, AcceptAll, keep_commits, mail_for
 from tests.contract.postgres import PostgresRpc, database, migrate
 from tests.contract.scenes import enqueue, freeze
@@ -163,8 +163,7 @@ def _send(home: Path, id: str) -> None:
     took = time.perf_counter() - began
     sent = store.mailout(id).ledger.sent - before
     store.close()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"speed": sent / took, "peak_mb": peak}))
+    print(json.dumps({"speed": sent / took, "peak_mb": peak_mb()}))
 
 
 if __name__ == "__main__":
