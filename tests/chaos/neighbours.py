@@ -17,7 +17,7 @@ from mailout.outbox.feedback.port import Received
 from tests.chaos.jobs import apply_events
 from tests.chaos.places import PATIENCE, Place, Stage, clear, kill, wait_for
 from tests.chaos.scenes import Fault
-from tests.contract.postgres import STARTING, new_server
+from tests.contract.postgres import new_server, starting
 from tests.ses_events import ses_event
 from tests.stubs.notion import TOKEN as NOTION_TOKEN
 from tests.stubs.notion_pages import p
@@ -36,13 +36,13 @@ def _own_server(name: str) -> Any:
 def on_own_postgres(stage: Stage, mode: str, store: str, people: int) -> Iterator[Place]:
     """A server that nobody else needs; it keeps every commit."""
     own = Stage(stage.folder, f"{stage.name}_pg", _own_server(stage.name).get_uri(), seed=stage.seed)
-    try:
+    with closing(own):
         place = own.place(mode, store, people, LOCK_SECONDS="20")
         place.server_name = stage.name
-        yield place
-        clear(place)
-    finally:
-        own.close()
+        try:
+            yield place
+        finally:
+            clear(place)  # the next one's home has the same name
 
 
 def postgres_away(seconds: float) -> Fault:
@@ -57,7 +57,7 @@ def postgres_away(seconds: float) -> Fault:
             os.kill(server.get_pid(), signal.SIGQUIT)
             wait_for(lambda: not server.get_postmaster_info().is_running())
             time.sleep(seconds)
-            with STARTING:
+            with starting():
                 server.ensure_postgres_running()
         process.join(PATIENCE)
         kill(process)

