@@ -20,7 +20,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from mailout.base.logs import MailoutHandler
 from mailout.base.settings import Settings
-from tests.needs import missing
+from tests.needs import chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -126,9 +126,7 @@ def browser() -> Iterator[Browser]:
     """For a module: Playwright keeps an event loop in this thread, which other tests do not expect."""
     from playwright.sync_api import sync_playwright  # only those who look need it
 
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if found is None:
-        missing("no Chromium is here (Debian: apt-get install chromium)")
+    found = chromium()
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield opened

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 from tests.dashboard import scene
 from tests.dashboard.conftest import ADMIN, site
+from tests.needs import chromium
 from tests.stubs.demo_ses import HOME
 from tests.stubs.process import ROOT
 
@@ -63,8 +63,7 @@ def save(picture: bytes, path: Path) -> None:
 
 if __name__ == "__main__":
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        found = shutil.which("chromium")
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        opened = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         dashboard(opened, Path(folder))
         report(opened)
         opened.close()
