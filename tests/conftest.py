@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 TOGETHER = ("tests/e2e/deployed/", "tests/flows/")
 """Folders with one Prefect server for all their tests: in two processes it would be started twice."""
 
-APART = "tests/e2e/deployed/test_several_workers.py"
-"""Two minutes: worth a server of its own."""
-
 LONGEST = (*TOGETHER, "tests/e2e/test_up.py")
 
 FOREIGN = ("AWS_", "PG", "PREFECT_")
@@ -84,7 +81,7 @@ read_certificates_once()
 # The same examples on every run, so that a change that breaks nothing fails nothing; a busy machine is no
 # failure either. To look for what nobody has thought of yet: `make test ARGS=--hypothesis-profile=search`.
 settings.register_profile(
-    "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "steady", max_examples=50, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("search", settings.get_profile("steady"), derandomize=False, max_examples=1000)
 settings.load_profile("steady")
@@ -113,7 +110,7 @@ class ByFolder(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return next((folder for folder in TOGETHER if file.startswith(folder) and file != APART), file)
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -26,10 +26,12 @@ PATIENCE = 300.0
 
 
 def wait_for(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:
-    until = time.monotonic() + patience
+    """Asked less and less often: what takes long is kept from its work by questions."""
+    began = time.monotonic()
     while not (found := what()):
-        assert time.monotonic() < until, f"waited in vain: {why}"
-        time.sleep(0.2)
+        waited = time.monotonic() - began
+        assert waited < patience, f"waited in vain: {why}"
+        time.sleep(min(0.1 + waited / 10, 1.0))
     return found
 
 

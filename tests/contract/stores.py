@@ -49,6 +49,7 @@ class SqliteFactory:
         self._made = 0
         self._clock = FakeClock()
         self._open: list[Store] = []
+        self._raw: sqlite3.Connection | None = None
 
     def make(self, clock: FakeClock) -> Store:
         self.close()
@@ -60,12 +61,10 @@ class SqliteFactory:
         self._clock.wall = moment
 
     def raw(self, sql: str, params: Sequence[Any] = ()) -> Sequence[Mapping[str, Any]]:
-        connection = sqlite3.connect(self._path, isolation_level=None)
-        connection.row_factory = sqlite3.Row
-        try:
-            return [dict(row) for row in connection.execute(sql, params)]
-        finally:
-            connection.close()
+        if self._raw is None:
+            self._raw = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            self._raw.row_factory = sqlite3.Row
+        return [dict(row) for row in self._raw.execute(sql, params)]
 
     def open_again(self) -> Store:
         store = open_new(self._path, self._clock)
@@ -76,6 +75,9 @@ class SqliteFactory:
         return f"sqlite:{self._path}"
 
     def close(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
+            self._raw = None
         while self._open:
             self._open.pop().close()
 

@@ -217,7 +217,7 @@ def test_the_ledger_balances_whatever_senders_and_people_do(factory: StoreFactor
     run_state_machine_as_test(
         lambda: Sending(factory),  # type: ignore[arg-type]  # it is only called
         settings=settings(
-            max_examples=40,
+            max_examples=20,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -171,14 +171,19 @@ def test_a_letter_that_cannot_be_read_holds_up_its_own_list_alone(
 
 
 class Dies:
-    """The store as a process sees it that is killed at its so-manieth call, before or after the commit."""
+    """The store as a process sees it that is killed at its so-manieth act, before or after the commit.
+
+    To be killed at a question leaves what to be killed at the next act leaves.
+    """
+
+    ASKS = ("now", "select", "single_mails_waiting")
 
     def __init__(self, store: Store, at: int, *, after: bool) -> None:
         self._store, self._at, self._after, self.calls = store, at, after, 0
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
-        if not callable(found):
+        if name in self.ASKS or not callable(found):
             return found
 
         def call(*args: Any, **more: Any) -> Any:
@@ -238,6 +243,6 @@ def test_whatever_is_killed_there_is_one_confirmation_and_one_welcome(
             live(store, mine, clock, Machine(folder / "journal"))
         else:
             calls = dies.calls
-            assert calls > 20
+            assert calls > 10
         assert len(mails(folder, "confirm")) == 1, (at, after)
         assert len(mails(folder, "Welcome")) == 1, (at, after)

@@ -125,5 +125,5 @@ def test_a_store_does_what_the_model_does(factory: StoreFactory) -> None:
     numbers = count(1)
     run_state_machine_as_test(
         lambda: Senders(factory, store, numbers),  # type: ignore[arg-type]  # it is only called
-        settings=settings(max_examples=60, stateful_step_count=25),
+        settings=settings(max_examples=30, stateful_step_count=25),
     )

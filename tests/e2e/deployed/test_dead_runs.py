@@ -17,7 +17,7 @@ from flows.runs import ENDED, HEARTBEAT
 from tests.prefect_server import PATIENCE, ROOT, PrefectServer, patiently, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
-EVERY, WITHIN = 2.0, 60.0
+EVERY, WITHIN = 2.0, 40.0
 """Hearts beat faster than usual here: a busy machine may be late by many beats and nobody is buried alive."""
 SLEEPER = """\
 import time
