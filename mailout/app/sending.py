@@ -47,7 +47,6 @@ from mailout.store import Store
 
 log = logging.getLogger("mailout.sending")
 
-FREEZE_CHUNK = 20_000
 TIME_SLICE_SECONDS = 60.0
 """Between time slices the provider's quota is asked again."""
 ONE_BY_ONE_RATE = 50.0
@@ -103,7 +102,7 @@ class Sending:
                     self.store, mailout.segment
                 )  # what became of it meanwhile, in words
             attributes = self._attributes(mailout)
-            while self.store.freeze_subscribers(id, chunk=FREEZE_CHUNK, attributes=attributes) is not None:
+            while self.store.freeze_subscribers(id, attributes=attributes) is not None:
                 log.info("%d recipients are in the outbox", self.store.mailout(id).ledger.recipients)
             for problem, n in subscriber_rows.unreachable(self.store).items():
                 log.warning("active subscribers who get no mail: %d (%s)", n, LEFT_OUT[problem])

@@ -41,9 +41,9 @@ def enqueue(store: Store, ref: str = "page", **fields: Any) -> str:
     return id
 
 
-def freeze(store: Store, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()) -> int:
+def freeze(store: Store, id: str, **options: Any) -> int:
     added = 0
-    while (part := store.freeze_subscribers(id, chunk=chunk, attributes=attributes)) is not None:
+    while (part := store.freeze_subscribers(id, **options)) is not None:
         added += part
     return added
 

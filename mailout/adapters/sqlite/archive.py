@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.queue import SENDERS
 
 _AS_IT_IS = (
     "SELECT q.*, (SELECT value FROM counters WHERE name = 'forgotten') FROM campaign_queue q WHERE id = ?"
@@ -69,8 +70,7 @@ class SqliteArchives:
         return (pages - self._pragma("page_count")) * size
 
     def _is_in_use(self) -> bool:
-        living = "SELECT 1 FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?"
-        return bool(self.db.read(living, (self.db.clock.now(),)))
+        return bool(self.db.read(SENDERS, (self.db.clock.now(),)))
 
     def _pragma(self, name: str) -> int:
         return int(self.db.read(f"PRAGMA {name}")[0][0])

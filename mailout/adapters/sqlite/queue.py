@@ -20,6 +20,8 @@ _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
       AND o.state IN ('PENDING', 'RETRY_SCHEDULED') LIMIT ?"""
 _LIST_IS_PUBLIC = "SELECT coalesce((SELECT archive FROM lists WHERE key = coalesce(?, 'general')), 0)"
+SENDERS = "SELECT 1 FROM sender_sessions WHERE closed_at IS NULL AND lease_until > ?"
+"""Those that are alive."""
 CANCEL_PART = 20_000
 """How many are in memory at a time; they are taken back in one transaction all the same."""
 
