@@ -356,7 +356,8 @@ def _with(world: World, i: int, sender: Sender) -> World:
 
 
 def canonical(world: World) -> World:
-    """The same world with its steps counted from the store's last one: only that distance matters."""
+    """The same world with its steps counted from the store's last one: only that distance matters. Senders
+    stand in the order of their sessions: which process is which does not matter."""
     done = {id: 10**9 if session.closed else session.step for id, session in enumerate(world.store.sessions)}
     sessions = tuple(
         Session(lease_out=s.lease_out and not s.closed, closed=s.closed) for s in world.store.sessions
@@ -364,7 +365,12 @@ def canonical(world: World) -> World:
     return world._replace(
         store=world.store._replace(sessions=sessions),
         senders=tuple(
-            s if s.session is None else s._replace(n=max(0, s.n - done[s.session])) for s in world.senders
+            s if s.session is None else s._replace(n=max(0, s.n - done[s.session]))
+            for s in sorted(world.senders, key=_age)
         ),
         wire=frozenset(r._replace(n=max(0, r.n - done[r.session])) for r in world.wire),
     )
+
+
+def _age(sender: Sender) -> int:
+    return -1 if sender.session is None else sender.session
