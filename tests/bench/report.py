@@ -23,8 +23,8 @@ hand; `bench.json` has the same.
 
 Machines differ, so most rows are ratios, both sides measured in turns in one run, after warming up: the
 median of five (of rates: of three), and the smallest and largest of them. What has a million rows is
-measured once, freezing them three times. The provider is a stand-in for Amazon SES over HTTP on the same machine, in a process of its
-own.
+measured once, freezing them three times. The provider is a stand-in for Amazon SES over HTTP on the same
+machine, in a process of its own.
 
 """
 
