@@ -150,15 +150,15 @@ def test_machines_share_a_mailout_and_any_may_die(place: Place) -> None:
         assert store.mailout(LETTER).status is Status.PROCESSING  # nobody could say that it had ended
         wait_for(lambda: queue_rows.due_mailouts(store, LOCK), "its lock runs out")
     with place.worker("second") as second, place.worker("third") as third:
-        runs = [place.run("run_queue")]
+        place.run("run_queue")
         heir = sender_joins(place, dead)
-        runs.append(place.run("run_queue"))
+        run = place.run("run_queue")
         survivor = sender_joins(place, dead | {heir})
         place.ses.script(latency_ms=BRISK_MS)
-        wait_for(lambda: min(place.shares()[one] for one in (heir, survivor)) > RATE, "both send")
+        wait_for(lambda: min(place.shares()[one] for one in (heir, survivor)) > RATE // 2, "both send")
         (second if heir in second.children() else third).kill(heir)
         wait_for(lambda: first.machine.mailout().status is Status.COMPLETED, f"{survivor} finishes it")
-        wait_for(lambda: place.state_of(runs[1]) == "Completed", "and its run ends")
+        wait_for(lambda: place.state_of(run) == "Completed", "and its run ends")
     # rate + max(1, 1 %) starts in a second; one call in each machine's lane may arrive later than it started.
     assert place.fullest_second() <= RATE + 1 + 2
     # The journals are on machines that are gone: what they had begun and not reported is in doubt.
