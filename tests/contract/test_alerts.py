@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from mailout.insight.alerts import alert_rows
+from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS
 from mailout.insight.alerts.port import KnownAlert
 from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.protocol import Claimed
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Received
 from mailout.outbox.queue import queue_rows
@@ -17,6 +20,9 @@ from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import ACCOUNT, Sender, enqueue, mailout, result
 from tests.contract.stores import StoreFactory
+from tests.contract.test_events import hear
+from tests.contract.test_single_mails import mail
+from tests.ses_events import ses_event
 
 ANN, BOB, CAT = "ann@example.org", "bob@example.org", "cat@example.org"
 
@@ -191,6 +197,54 @@ def test_mail_through_ses_is_unheard_of_until_an_event_comes(store: Store, facto
     factory.set_now(NOON + 4000)
     assert alert_rows.alert_signs(store, ACCOUNT).unheard_since == pytest.approx(NOON + 10)
     store.receive_events([Received("1", "sns", "{}")])
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
+
+
+def _single_mail_sent(store: Store, *, is_rehearsal: bool = False, state: State = State.SENT) -> Claimed:
+    store.accept_single_mails([mail("receipt", is_rehearsal=is_rehearsal)])
+    sender = Sender(store, None)
+    transport = "folder" if is_rehearsal else "ses"
+    sender.session = store.open_session(None, worker="worker", transport=transport, lease=60.0)
+    claimed = sender.begin_one()
+    sender.step(results=[result(claimed, state)], close=True)
+    return claimed
+
+
+def test_a_single_mail_is_unheard_of_until_an_event_comes(store: Store, factory: StoreFactory) -> None:
+    """Where only receipts are sent, nobody would notice either."""
+    _single_mail_sent(store)
+    factory.set_now(NOON + EVENTS_UNHEARD_SECONDS - 1)
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
+    factory.set_now(NOON + EVENTS_UNHEARD_SECONDS)
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since == pytest.approx(NOON)
+    factory.set_now(NOON + 2 * EVENTS_UNHEARD_SECONDS)
+    store.receive_events([Received("1", "sns", "{}")])
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
+
+
+def test_a_single_mail_that_ses_reported_on_was_heard_of_when_the_inbox_is_trimmed(
+    store: Store, factory: StoreFactory
+) -> None:
+    claimed = _single_mail_sent(store)
+    hear(store, ses_event("Delivery", attempt=claimed.attempt))
+    factory.set_now(NOON + 4000)
+    factory.raw("DELETE FROM events_inbox")
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
+
+
+@pytest.mark.parametrize("unlike", [{"is_rehearsal": True}, {"state": State.FAILED}])
+def test_no_events_are_expected_of_single_mails_that_ses_has_not_taken(
+    store: Store, factory: StoreFactory, unlike: dict[str, Any]
+) -> None:
+    _single_mail_sent(store, **unlike)
+    factory.set_now(NOON + 4000)
+    assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
+
+
+def test_a_single_mail_of_last_week_is_no_sign(store: Store, factory: StoreFactory) -> None:
+    """Events may have been set up since."""
+    _single_mail_sent(store)
+    factory.set_now(NOON + 7 * 86_400)
     assert alert_rows.alert_signs(store, ACCOUNT).unheard_since is None
 
 

@@ -287,6 +287,23 @@ def test_a_complaint_outlives_being_forgotten(store: Store) -> None:
     assert confirm(store) is Confirmed.COMPLAINED
 
 
+def test_a_complaint_that_comes_after_being_forgotten_counts_and_names_nobody(
+    store: Store, factory: StoreFactory
+) -> None:
+    """Archived or deleted messages leave only the address in the event to go by."""
+    subscribe(store, ANN)
+    store.forget(ANN, "forgotten-1")
+    hear(store, complaint(ANN, NOON - 9, "ses-ann"))
+    assert ANN not in str(factory.raw("SELECT * FROM delivery_events"))
+    assert confirm(store) is Confirmed.COMPLAINED
+
+
+def test_a_delivery_that_is_reported_after_being_forgotten_keeps_nobody_away(store: Store) -> None:
+    store.forget(ANN, "forgotten-1")
+    hear(store, ses_event("Delivery", ses_id="ses-ann"))
+    assert confirm(store) is Confirmed.JOINED
+
+
 def test_a_link_that_is_followed_twice_does_nothing_the_second_time(
     store: Store, factory: StoreFactory
 ) -> None:

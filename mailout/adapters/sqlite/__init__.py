@@ -10,6 +10,7 @@ from mailout.adapters.sqlite.archive import SqliteArchives
 from mailout.adapters.sqlite.articles import SqliteArticles
 from mailout.adapters.sqlite.database import SQLITE_BUSY_SECONDS, Database
 from mailout.adapters.sqlite.feedback import SqliteFeedback
+from mailout.adapters.sqlite.forgetting import SqliteForgetting
 from mailout.adapters.sqlite.freezing import SqliteFreezing
 from mailout.adapters.sqlite.leaving import SqliteLeaving
 from mailout.adapters.sqlite.outbox import SqliteOutbox
@@ -37,6 +38,7 @@ class SqliteStore(
     SqliteRecords,
     SqliteFeedback,
     SqliteLeaving,
+    SqliteForgetting,
     SqliteArchives,
     SqliteArticles,
     SqliteSingleMails,

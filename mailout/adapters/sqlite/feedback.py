@@ -6,9 +6,11 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
+from mailout.adapters.sqlite.forgetting import forgotten_among, keep_complaint
 from mailout.adapters.sqlite.subscriber_state import change_status, count_soft_bounces
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.ids import uuid_of
@@ -93,6 +95,7 @@ class EventBatch:
         for row in self._among(types, ids):
             self._types[row["message_id"]].add(row["event_type"])
         self._archives: dict[str, bool] = {}
+        self._forgotten = forgotten_among(self._tx, {effect.email for effect in effects if effect.email})
 
     def _among(self, select: str, ids: Iterable[str]) -> Iterable[sqlite3.Row]:
         query = f"{select} (SELECT value FROM json_each(?))"  # noqa: S608
@@ -135,6 +138,10 @@ class EventBatch:
             )
 
     def _effect(self, effect: Effect) -> None:
+        if effect.email in self._forgotten:
+            if effect.type is EventType.SPAMREPORT:
+                keep_complaint(self._tx, effect.email)
+            effect = replace(effect, email=None, detail={})  # nothing writes their address down again
         message = self._message(effect)
         archived = self._archived(message, effect)
         if archived is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mailout.adapters.sqlite.claiming import complained
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.leaving import hashed, keep_feedback, release_forgotten
+from mailout.adapters.sqlite.forgetting import hashed, keep_feedback, release_forgotten
 from mailout.adapters.sqlite.single_mails import accept
 from mailout.base.ids import uuid_of
 from mailout.insight.alerts.port import SIGN_UP_BRAKE

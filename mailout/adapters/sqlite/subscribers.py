@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.leaving import complainers_among, forgotten_among, release_forgotten
+from mailout.adapters.sqlite.forgetting import complainers_among, forgotten_among, release_forgotten
 from mailout.adapters.sqlite.segments import audience
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError

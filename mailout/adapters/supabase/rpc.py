@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 """What `mailout_schema_version()` must answer."""
 
 PUSH = "Run `supabase db push` to apply supabase/migrations."
