@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -12,9 +11,9 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from starlette.exceptions import HTTPException
 
 from gateway.answers import what_is_wrong
+from gateway.parts import own
 from gateway.server import site_of
 from gateway.wrong_passwords import WrongTries
-from mailout.base.settings import Settings
 
 _bearer = HTTPBearer(auto_error=False, description="The value of API_TOKEN")
 
@@ -58,23 +57,29 @@ def site_in(request: Request) -> str:
     return site_of(request.client.host if request.client else None)
 
 
-def token_needed(settings: Settings, wrong: WrongTokens) -> Callable[..., Any]:
-    """A dependency that lets nobody past without the token."""
+class ApiToken:
+    """Lets nobody past without it."""
+
+    def __init__(self, token: SecretStr | None, wrong: WrongTokens) -> None:
+        self._token = token
+        self._wrong = wrong
 
     async def check(
-        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+        self: Own, request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> None:
-        if settings.api_token is None:
+        if self._token is None:
             raise Refused(403, "API_TOKEN is not set: set it to a long random text, and restart the gateway.")
-        if not same(settings.api_token, given.credentials if given else None):
-            wrong.one_more(request)
+        if not same(self._token, given.credentials if given else None):
+            self._wrong.one_more(request)
             raise Refused(
                 401,
                 "The header Authorization: Bearer <API_TOKEN> is missing or wrong.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
 
-    return check
+
+Own = Annotated[ApiToken, own(ApiToken)]
+TOKEN_NEEDED = Depends(ApiToken.check)
 
 
 def same(secret: SecretStr | None, given: str | None) -> bool:

@@ -17,15 +17,20 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from gateway import api, articles, media, progress, requests, ses_events
-from gateway.access import Refused, WrongTokens
+from gateway.access import ApiToken, Refused, WrongTokens
 from gateway.answers import Health, Held, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Desk, Tools
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.prefect_events import Emitter
-from gateway.readers import join, preferences, unsubscribe, web_archive
+from gateway.progress import QueueOverHttp
+from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
+from gateway.readers.join import Joining
 from gateway.readers.own_data import OwnData
+from gateway.readers.preferences import Preferences
+from gateway.readers.unsubscribe import Unsubscribing
+from gateway.readers.web_archive import WebArchive
 from gateway.refusals import RefusalLog, RefusedWebhooks
 from gateway.requests import PageLookup
 from gateway.ses_events import Certificates
@@ -103,20 +108,30 @@ def create_app(
     app.refused_webhooks = refused
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     tools = tools or Tools()
-    own_data = OwnData(settings, store, tools.forget) if OwnData.is_possible(settings) else None
+    joining = Joining(settings, store) if settings.signup else None
+    data = OwnData(settings, store, tools.forget) if OwnData.is_possible(settings) else None
+    parts = (
+        ApiToken(settings.api_token, wrong),
+        QueueOverHttp(settings, store, queue_forecast),
+        Unsubscribing(settings, store),
+        Preferences(settings, store, data),
+        WebArchive(settings, store),
+        *(one for one in (joining, data) if one),
+    )
+    app.state.parts = {type(one): one for one in parts}
     app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
     for router in (
         ses_events.router(settings, store, certificates, confirm, emitter),
         requests.router(settings, store, emitter, wrong, page_lookup),
         articles.router(settings, store, emitter, wrong_passwords),
-        unsubscribe.router(settings, store),
-        *([join.router(settings, store)] if settings.signup else []),
-        preferences.router(settings, store, own_data),
-        *([own_data.router()] if own_data else []),
-        web_archive.router(settings, store),
+        unsubscribe.routes,
+        *([join.routes] if joining else []),
+        preferences.routes,
+        *([own_data.routes] if data else []),
+        web_archive.routes,
         *api.routers(settings, store, wrong),
         media.router(settings.mailout_home / "media"),
-        progress.router(settings, store, queue_forecast, wrong),
+        progress.routes,
     ):
         app.router.routes += router.routes  # `include_router` would examine each of them a second time
     app.router.routes += dashboard.routes

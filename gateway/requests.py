@@ -14,13 +14,13 @@ import logging
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, SecretStr, StringConstraints, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from gateway.access import Refused, WrongTokens, given, same, token_needed
+from gateway.access import TOKEN_NEEDED, Refused, WrongTokens, given, same
 from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Ok, body_of, errors, read_body, refusal
 from gateway.notion_handshakes import NotionHandshakes
 from gateway.prefect_events import Emitter
@@ -105,7 +105,7 @@ def router(
         "/send-mailout",
         status_code=202,
         response_model=RequestAccepted,
-        dependencies=[Depends(token_needed(settings, wrong))],
+        dependencies=[TOKEN_NEEDED],
         responses=errors(400, 401, 403, 404, 413, 422, 429, 503),
         openapi_extra=body_of(MailoutRequest),
     )

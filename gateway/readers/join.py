@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse, Response
 
 from gateway.answers import Form, form_of, form_within, page_or, told_address, wants_json
 from gateway.pages import NO_INDEX, Page, Pages
+from gateway.parts import own
 from gateway.readers.unsubscribe import Token
 from gateway.server import network_of
 from mailout.base.settings import Settings
@@ -46,22 +47,7 @@ FIELDS = {
 }
 
 
-def router(settings: Settings, store: Store) -> APIRouter:
-    routes = APIRouter(tags=["joining"])
-    pages = _Joining(settings, store)
-    routes.get("/join", response_model=None, responses=page_or(503))(pages.form)
-    routes.post(
-        "/join",
-        response_model=None,
-        responses=page_or(400, 413, 503),
-        openapi_extra=form_of(FIELDS, required=["email"]),
-    )(pages.ask)
-    routes.get("/join/confirm", response_model=None, responses=page_or(400, 503))(pages.confirm)
-    routes.post("/join/confirm", response_model=None, responses=page_or(400, 409, 503))(pages.confirm_now)
-    return routes
-
-
-class _Joining:
+class Joining:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._store = store
         self._pages = Pages(settings)
@@ -76,13 +62,13 @@ class _Joining:
             settings.mailout_transport == REHEARSING,
         )
 
-    def form(self, request: Request, key: ListKey = None) -> Response:
+    def form(self: Own, request: Request, key: ListKey = None) -> Response:
         """The public lists, and a form."""
         open_to_all = public_lists(self._store)
         shown = [one for one in open_to_all if one.key == key] or open_to_all
         return self._form(request, shown, ticked=[one.key for one in shown] if len(shown) == 1 else [])
 
-    def ask(self, request: Request, form: Annotated[Form, form_within(FORM_BYTES)]) -> Response:
+    def ask(self: Own, request: Request, form: Annotated[Form, form_within(FORM_BYTES)]) -> Response:
         """Ask for a confirmation. Everybody gets the same answer; over a limit nothing is sent."""
         # Reads the lists and the time, then writes once, whatever was posted and by whom.
         email, name, started = (form.get(field, [""])[0].strip() for field in ("email", "name", "started"))
@@ -113,14 +99,14 @@ class _Joining:
         answer.headers.update(FROM_ANYWHERE)
         return answer
 
-    def confirm(self, request: Request, token: Token = "") -> Response:
+    def confirm(self: Own, request: Request, token: Token = "") -> Response:
         """One button. It changes nothing."""
         found = self._read(token)
         if found is None:
             return self._bad(request)
         return self._pages.answer(request, Page.CONFIRM, **self._about(found), wording=found.wording)
 
-    def confirm_now(self, request: Request, token: Token = "") -> Response:
+    def confirm_now(self: Own, request: Request, token: Token = "") -> Response:
         """Subscribe. A second time changes nothing."""
         found = self._read(token)
         became = Confirmed.OVER if found is None else self._store.confirm_sign_up(found)
@@ -166,6 +152,19 @@ class _Joining:
     def _bad(self, request: Request) -> Response:
         request.state.why = "a link to confirm that is not ours, too old or used"
         return self._pages.answer(request, Page.OVER, 400)
+
+
+Own = Annotated[Joining, own(Joining)]
+routes = APIRouter(tags=["joining"])
+routes.get("/join", response_model=None, responses=page_or(503))(Joining.form)
+routes.post(
+    "/join",
+    response_model=None,
+    responses=page_or(400, 413, 503),
+    openapi_extra=form_of(FIELDS, required=["email"]),
+)(Joining.ask)
+routes.get("/join/confirm", response_model=None, responses=page_or(400, 503))(Joining.confirm)
+routes.post("/join/confirm", response_model=None, responses=page_or(400, 409, 503))(Joining.confirm_now)
 
 
 def _page(request: Request) -> str | None:

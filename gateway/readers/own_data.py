@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from gateway.answers import page_or
 from gateway.pages import NO_INDEX, Page, Pages
+from gateway.parts import own
 from gateway.readers.unsubscribe import Token
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import transactional_id
@@ -63,13 +64,6 @@ class OwnData:
         """Without `PUBLIC_URL` and a secret there are no links to mail."""
         return bool(settings.public_url and settings.unsubscribe_keys)
 
-    def router(self) -> APIRouter:
-        routes = APIRouter(tags=["readers"])
-        routes.get(Confirmed.DATA.path, response_model=None, responses=page_or(400, 503))(self.data)
-        routes.get(Confirmed.DELETE.path, response_model=None, responses=page_or(400, 503))(self.ask)
-        routes.post(Confirmed.DELETE.path, response_model=None, responses=page_or(400, 409, 503))(self.delete)
-        return routes
-
     def mail(self, email: str, what: Confirmed, words: Language) -> None:
         """Into the outbox. Its id makes it one an hour."""
         now = self._store.now()
@@ -97,7 +91,7 @@ class OwnData:
         )
         self._store.accept_single_mails([mail])
 
-    def data(self, request: Request, token: Token = "", format: str = "") -> Response:
+    def data(self: Own, request: Request, token: Token = "", format: str = "") -> Response:
         """All that is known of whoever got this link by mail; `format=json` for programs."""
         held = self._holder(token, Confirmed.DATA)
         if held is None:
@@ -108,12 +102,12 @@ class OwnData:
             return JSONResponse(known, headers=NO_INDEX | named)
         return self._show(request, Page.OWN_DATA, held, known=known, token=token)
 
-    def ask(self, request: Request, token: Token = "") -> Response:
+    def ask(self: Own, request: Request, token: Token = "") -> Response:
         """The last question. It changes nothing: scanners follow links."""
         held = self._holder(token, Confirmed.DELETE)
         return self._expired(request) if held is None else self._show(request, Page.ERASE, held)
 
-    def delete(self, request: Request, token: Token = "") -> Response:
+    def delete(self: Own, request: Request, token: Token = "") -> Response:
         """Erase whoever got this link by mail. Twice is once."""
         held = self._holder(token, Confirmed.DELETE)
         if held is None:
@@ -140,6 +134,13 @@ class OwnData:
     def _expired(self, request: Request) -> Response:
         request.state.why = "a link that is not ours, or too old"
         return self._pages.show(request, Page.EXPIRED, 400)
+
+
+Own = Annotated[OwnData, own(OwnData)]
+routes = APIRouter(tags=["readers"])
+routes.get(Confirmed.DATA.path, response_model=None, responses=page_or(400, 503))(OwnData.data)
+routes.get(Confirmed.DELETE.path, response_model=None, responses=page_or(400, 503))(OwnData.ask)
+routes.post(Confirmed.DELETE.path, response_model=None, responses=page_or(400, 409, 503))(OwnData.delete)
 
 
 def _purpose(what: Confirmed) -> str:

@@ -16,6 +16,7 @@ from fastapi.responses import Response
 
 from gateway.answers import Form, form_of, form_within, page_or
 from gateway.pages import Page
+from gateway.parts import own
 from gateway.readers.own_data import Confirmed, OwnData
 from gateway.readers.unsubscribe import LetterLinks, Token, chosen_language
 from mailout.base.settings import Settings
@@ -39,34 +40,22 @@ FIELDS = {
 }
 
 
-def router(settings: Settings, store: Store, own_data: OwnData | None) -> APIRouter:
+class Preferences(LetterLinks):
     """`own_data` is None where no mail could confirm anything: without `PUBLIC_URL`."""
-    routes = APIRouter(tags=["readers"])
-    pages = _Preferences(settings, store, own_data)
-    routes.get("/preferences", response_model=None, responses=page_or(400, 503))(pages.preferences)
-    routes.post(
-        "/preferences",
-        response_model=None,
-        responses=page_or(400, 409, 413, 503),
-        openapi_extra=form_of(FIELDS),
-    )(pages.choose)
-    return routes
 
-
-class _Preferences(LetterLinks):
     def __init__(self, settings: Settings, store: Store, own_data: OwnData | None) -> None:
         super().__init__(settings, store)
         self._own_data = own_data
         self._signup = settings.signup
         self._page = f"{(settings.public_url or '').rstrip('/')}/preferences"
 
-    def preferences(self, request: Request, token: Token = "") -> Response:
+    def preferences(self: Own, request: Request, token: Token = "") -> Response:
         """What a reader gets, to choose from. It changes nothing."""
         who = self.holder(token)
         return self.bad(request) if who is None else self._show(request, who, token)
 
     def choose(
-        self, request: Request, form: Annotated[Form, form_within(FORM_BYTES)], token: Token = ""
+        self: Own, request: Request, form: Annotated[Form, form_within(FORM_BYTES)], token: Token = ""
     ) -> Response:
         """Save a choice, or (`action`) ask for one's data or to be deleted, which a mail confirms."""
         who = self.holder(token)
@@ -161,6 +150,14 @@ class _Preferences(LetterLinks):
             found = [one] if one.public or key in on else []
         found.sort(key=lambda one: (one.key != GENERAL, one.name.casefold(), one.key))
         return [(one, on.get(one.key, False)) for one in found]
+
+
+Own = Annotated[Preferences, own(Preferences)]
+routes = APIRouter(tags=["readers"])
+routes.get("/preferences", response_model=None, responses=page_or(400, 503))(Preferences.preferences)
+routes.post(
+    "/preferences", response_model=None, responses=page_or(400, 409, 413, 503), openapi_extra=form_of(FIELDS)
+)(Preferences.choose)
 
 
 def _is_unreachable(person: SubscriberColumns) -> bool:

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from gateway.answers import Form, form_of, form_within, page_or, wants_json
 from gateway.pages import Page, Pages
+from gateway.parts import own
 from mailout.base.addresses import address_of
 from mailout.base.select import first
 from mailout.base.settings import Settings
@@ -31,19 +32,6 @@ FIELDS = {
     "List-Unsubscribe": {"type": "string", "enum": ["One-Click"], "description": "RFC 8058"},
     "action": {"type": "string", "enum": [KEEP], "description": "Undo an unsubscribe"},
 }
-
-
-def router(settings: Settings, store: Store) -> APIRouter:
-    routes = APIRouter(tags=["feedback"])
-    pages = _Unsubscribing(settings, store)
-    routes.get("/unsubscribe", response_model=None, responses=page_or(400, 503))(pages.unsubscribe)
-    routes.post(
-        "/unsubscribe",
-        response_model=None,
-        responses=page_or(400, 409, 413, 503),
-        openapi_extra=form_of(FIELDS),
-    )(pages.unsubscribe_now)
-    return routes
 
 
 class LetterLinks:
@@ -77,14 +65,14 @@ def chosen_language(person: SubscriberColumns | None) -> str | None:
     return written if written in shipped() else None
 
 
-class _Unsubscribing(LetterLinks):
+class Unsubscribing(LetterLinks):
     """What each request comes to, as a page or (`Accept: application/json`) as JSON."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         super().__init__(settings, store)
         self._confirm = settings.unsubscribe_confirm
 
-    def unsubscribe(self, request: Request, token: Token = "", m: Message = "") -> Response:
+    def unsubscribe(self: Own, request: Request, token: Token = "", m: Message = "") -> Response:
         """Leave, or be asked first (`UNSUBSCRIBE_CONFIRM`): mail scanners follow the links of fresh mail."""
         who = self.holder(token)
         if who is not None and (_is_prefetch(request) or self._must_ask(request, who)):
@@ -92,7 +80,7 @@ class _Unsubscribing(LetterLinks):
         return self._leave(request, who, m)
 
     def unsubscribe_now(
-        self,
+        self: Own,
         request: Request,
         form: Annotated[Form, form_within(FORM_BYTES)],
         token: Token = "",
@@ -131,6 +119,14 @@ class _Unsubscribing(LetterLinks):
         named = TokenData(who.email, of.name if of else who.list_key)
         chosen = chosen_language(self.person(who))
         return self.pages.answer(request, page, status, who=named, chosen=chosen, **values)
+
+
+Own = Annotated[Unsubscribing, own(Unsubscribing)]
+routes = APIRouter(tags=["feedback"])
+routes.get("/unsubscribe", response_model=None, responses=page_or(400, 503))(Unsubscribing.unsubscribe)
+routes.post(
+    "/unsubscribe", response_model=None, responses=page_or(400, 409, 413, 503), openapi_extra=form_of(FIELDS)
+)(Unsubscribing.unsubscribe_now)
 
 
 def _is_prefetch(request: Request) -> bool:

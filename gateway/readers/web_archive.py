@@ -25,6 +25,7 @@ from starlette.staticfiles import StaticFiles
 
 from gateway.answers import errors
 from gateway.pages import NO_INDEX, TEMPLATES, Page, Pages
+from gateway.parts import own
 from mailout.base.errors import NotFound
 from mailout.base.settings import Settings
 from mailout.letters.content import content_rows
@@ -58,29 +59,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 ListKey = Annotated[str, Query(alias="list", max_length=200, description="Only letters of this list")]
 
 
-def router(settings: Settings, store: Queue) -> APIRouter:
-    routes = APIRouter(tags=["archive"])
-    archive = _Archive(settings, store)
-    for path, answer, kind in (
-        ("/view/{token}", archive.view, "text/html"),
-        ("/archive", archive.letters, "text/html"),
-        ("/archive/feed.xml", archive.feed, "application/atom+xml"),
-        ("/archive/sitemap.xml", archive.sitemap, "application/xml"),
-        ("/archive/{slug}", archive.letter, "text/html"),
-    ):
-        responses: dict[int | str, dict[str, Any]] = {
-            200: {"description": "What is asked for", "content": {kind: {}}},
-            304: {"description": "As it was"},
-            404: {"description": "None is there", "content": {"text/html": {}}},
-            410: {"description": "It was here", "content": {"text/html": {}}},
-            **errors(503),
-        }
-        routes.get(path, response_class=Response, responses=responses)(answer)
-        routes.head(path, include_in_schema=False)(answer)
-    return routes
-
-
-class _Archive:
+class WebArchive:
     def __init__(self, settings: Settings, store: Queue) -> None:
         self._settings = settings
         self._store = store
@@ -99,7 +78,9 @@ class _Archive:
     # ── answers ──
 
     def view(
-        self, request: Request, token: Annotated[str, Path(description="Signed: a mailout, and its variant")]
+        self: Own,
+        request: Request,
+        token: Annotated[str, Path(description="Signed: a mailout, and its variant")],
     ) -> Response:
         """A letter in a browser, as nobody in particular reads it."""
         payload = self._view_links.read(token) if self._view_links and self._public_url else None
@@ -120,7 +101,7 @@ class _Archive:
         )
 
     def letters(
-        self,
+        self: Own,
         request: Request,
         key: ListKey = "",
         number: Annotated[int, Query(alias="page", ge=1, le=MOST_PAGES)] = 1,
@@ -161,7 +142,7 @@ class _Archive:
             more["Vary"] = "Accept-Language"
         return cached(request, bytes(response.body).decode(), more)
 
-    def letter(self, request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
+    def letter(self: Own, request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
         """One public letter."""
         asked = self._public_url and _SLUG.fullmatch(slug)
         found = web_archive.web_letter(self._store, slug) if asked else None
@@ -184,7 +165,7 @@ class _Archive:
         )
         return cached(request, html, LETTER_HEADERS)
 
-    def feed(self, request: Request, key: ListKey = "") -> Response:
+    def feed(self: Own, request: Request, key: ListKey = "") -> Response:
         """The newest public letters as Atom, whole."""
         part = [one for one in self._letters() if key in ("", one.list_key)][:FEED_LETTERS]
         known = [one for one in self._known if key in ("", one.list_key)]  # also what was unpublished
@@ -204,7 +185,7 @@ class _Archive:
         )
         return cached(request, _NOT_IN_XML.sub("", xml), kind="application/atom+xml", changed=changed)
 
-    def sitemap(self, request: Request) -> Response:
+    def sitemap(self: Own, request: Request) -> Response:
         """The address of every public letter, for search engines."""
         if not self._public_url:
             return self._none(request)
@@ -263,6 +244,26 @@ class _Archive:
         if not self._signs_up or not letter.joinable:
             return None
         return Markup(signup_form(letter.list_key, self._public_url, words))  # noqa: S704 (escaped there)
+
+
+Own = Annotated[WebArchive, own(WebArchive)]
+routes = APIRouter(tags=["archive"])
+for _path, _answer, _kind in (
+    ("/view/{token}", WebArchive.view, "text/html"),
+    ("/archive", WebArchive.letters, "text/html"),
+    ("/archive/feed.xml", WebArchive.feed, "application/atom+xml"),
+    ("/archive/sitemap.xml", WebArchive.sitemap, "application/xml"),
+    ("/archive/{slug}", WebArchive.letter, "text/html"),
+):
+    _responses: dict[int | str, dict[str, Any]] = {
+        200: {"description": "What is asked for", "content": {_kind: {}}},
+        304: {"description": "As it was"},
+        404: {"description": "None is there", "content": {"text/html": {}}},
+        410: {"description": "It was here", "content": {"text/html": {}}},
+        **errors(503),
+    }
+    routes.get(_path, response_class=Response, responses=_responses)(_answer)
+    routes.head(_path, include_in_schema=False)(_answer)
 
 
 def _iso(moment: float) -> str:

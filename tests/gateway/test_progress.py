@@ -14,7 +14,8 @@ from fastapi import FastAPI
 from httpx import Client
 
 from gateway import progress
-from gateway.access import WrongTokens
+from gateway.access import ApiToken, WrongTokens
+from gateway.progress import QueueOverHttp
 from gateway.stream import Stream
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
@@ -183,7 +184,11 @@ def listening(
     settings = Settings(api_token=TOKEN)
     looks = Looks(wiring.queue_forecast(settings, store))
     app = FastAPI()
-    app.include_router(progress.router(settings, store, looks, WrongTokens(), every=every))  # type: ignore[arg-type]
+    app.state.parts = {
+        ApiToken: ApiToken(settings.api_token, WrongTokens()),
+        QueueOverHttp: QueueOverHttp(settings, store, looks, every),  # type: ignore[arg-type]
+    }
+    app.include_router(progress.routes)
     with served(app) as client, ExitStack() as open_:
         answers = [
             open_.enter_context(client.stream("GET", "/mail/progress/stream", headers=HEADERS))
