@@ -114,7 +114,7 @@ class SegmentCondition:
         if operator != "in":
             ((kind, value),) = meant
             return f"{_read(kind, v)} {_known(operator)} {self._parameter(value)}"
-        kinds = {kind: [self._parameter(value) for of, value in meant if of == kind] for kind, _ in meant}
+        kinds = {kind: [self._parameter(value) for of, value in meant if of == kind] for kind in dict(meant)}
         return " OR ".join(
             f"coalesce({_read(kind, v)} IN ({', '.join(found)}), 0)" for kind, found in kinds.items()
         )
