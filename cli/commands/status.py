@@ -157,7 +157,8 @@ def _message(engine: Engine, id: str, json: bool) -> None:
             say(f"  {remedy}")
     if row["campaign_id"] is None:
         waiting = engine.store.single_mails_waiting(rehearsal=row["is_rehearsal"])
-        if row["state"] in WAITING and (held := single_mails_wait(waiting, engine.limits.timezone)):
+        held = single_mails_wait(waiting, engine.limits.timezone) if waiting.due else None
+        if row["state"] in WAITING and held:
             say(held)
         if act := _ACTS.get(row["state"]):
             say(act.format(id=id))

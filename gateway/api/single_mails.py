@@ -206,8 +206,8 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
     is_told = row["state"] != State.SUPPRESSED
     code, reason = row["error_code"], row["error_message"]
     if row["state"] in WAITING and code is None:
-        hold = store.single_mails_waiting(rehearsal=row["is_rehearsal"]).hold
-        code, reason = (hold.code, hold.why) if hold else (None, None)
+        waiting = store.single_mails_waiting(rehearsal=row["is_rehearsal"])
+        code, reason = (waiting.held.code, waiting.held.why) if waiting.held and waiting.due else (None, None)
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],

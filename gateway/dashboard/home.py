@@ -97,7 +97,7 @@ def sentence(
     if not parts and snapshot.all_paused:
         parts.append("Everything is paused.")
     if not parts and snapshot.single_mails and snapshot.single_mails.hold:
-        parts.append("Single mails wait.")
+        parts.append("Single mails wait." if snapshot.single_mails.due else "Notifications wait.")
     if not parts and red:
         parts.append("Something is wrong with the setup." if len(red) == 1 else f"{len(red)} checks fail.")
     if parts:

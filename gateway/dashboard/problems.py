@@ -67,7 +67,8 @@ def _single_mails(desk: Desk, doubts_of_letters: int, *, hide: bool) -> list[Tro
     said = single_mails_wait(waiting, desk.zone)
     found = []
     if said and waiting.hold:
-        found.append(Trouble("Single mails wait", said, waiting.hold.since, link=_link("pending", hide)))
+        what = "Single mails wait" if waiting.due else "Notifications wait"
+        found.append(Trouble(what, said, waiting.hold.since, link=_link("pending", hide)))
     doubts = feedback_rows.doubts_open(desk.store)
     if doubts.unknown > doubts_of_letters:
         n = doubts.unknown - doubts_of_letters

@@ -13,8 +13,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mailout.adapters.producer.queue import ProducerSqlite
+from mailout.app.single_mails_hold import SingleMailsHold
 from mailout.base import ids
 from mailout.base.errors import SourceUnavailable, UsageError
+from mailout.insight.alerts.conditions import alerts
+from mailout.insight.alerts.port import Facts, Signs
+from mailout.insight.reporting.phrases import single_mails_wait
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import RowResult
 from mailout.kinds.notifications.watch import dispatch
@@ -215,6 +219,29 @@ def test_what_held_mail_up_an_hour_ago_is_no_problem_now(scene: Scene) -> None:
     scene.answer(lambda mail, nth: PAUSED if scene.clock.now() < NOON + 100 else None)
     counts = dispatch(scene.worker, scene.clock, threading.Event(), 600)
     assert (counts.said(), counts.problems) == ("1 notification sent, 0 skipped, 0 failed.", [])
+
+
+def test_people_are_told_that_notifications_wait_and_why_until_one_is_sent(scene: Scene) -> None:
+    """The outbox has nothing that waits, so nobody would notice that SES takes no mail."""
+    scene.producer.one()
+    scene.answer(PAUSED)
+
+    def send(seconds: float) -> RunReport:
+        return SingleMailsHold(scene.store, scene.clock, rehearsal=False).ended(scene.send(seconds))
+
+    def told() -> list[str]:
+        signs = Signs(scene.clock.now())
+        waiting = scene.store.single_mails_waiting(rehearsal=False)
+        return [alert.subject for alert in alerts(Facts(signs, single_mails=waiting), scene.zone)]
+
+    scene.run(send=send)
+    waiting = scene.store.single_mails_waiting(rehearsal=False)
+    said = single_mails_wait(waiting, scene.zone) or ""
+    assert (waiting.due, told(), said[:26]) == (0, ["Notifications wait"], "Notifications wait, since ")
+    scene.wait(61)
+    scene.answer(None)
+    scene.run(send=send)
+    assert (scene.accepted, told()) == ({ANA: 1}, [])
 
 
 def test_every_copy_has_the_same_rows_which_are_counted_once(scene: Scene) -> None:

@@ -183,18 +183,19 @@ def _quota(facts: Facts) -> Iterator[Alert]:
 
 
 def _single_mails(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
-    said = single_mails_wait(facts.single_mails, zone)
-    hold = facts.single_mails.hold if facts.single_mails else None
-    if said is None or hold is None:
+    waiting = facts.single_mails
+    said = single_mails_wait(waiting, zone)
+    if waiting is None or waiting.hold is None or said is None:
         return
+    hold = waiting.hold
     yield Alert(
         key=f"single mails {hold.code}",
         kind=AlertKind.SINGLE_MAILS,
-        subject="Single mails wait",
+        subject="Single mails wait" if waiting.due else "Notifications wait",
         text=_lines(
             said,
-            "Nothing is lost: they are sent as soon as that is possible. Which ones wait:",
-            "  mailout messages list --state pending",
+            "Nothing is lost: they are sent as soon as that is possible.",
+            "Which ones wait:\n  mailout messages list --state pending" if waiting.due else "",
             "What is wrong, if a setting is:",
             "  mailout doctor",
         ),

@@ -194,8 +194,10 @@ def single_mails_wait(waiting: SingleMailsWaiting | None, zone: tzinfo) -> str |
     hold = waiting.hold if waiting else None
     if waiting is None or hold is None:
         return None
-    n = count(waiting.due, "single mail waits", "single mails wait")
-    return f"{n}, since {spoken(hold.since, zone)}: {hold.why}"
+    who = (
+        count(waiting.due, "single mail waits", "single mails wait") if waiting.due else "Notifications wait"
+    )
+    return f"{who}, since {spoken(hold.since, zone)}: {hold.why}"
 
 
 def forecast_text(forecast: Forecast, zone: tzinfo) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound, SourceUnavailable
@@ -237,8 +237,16 @@ class NotificationWorker:
                 said = f"{said}. {report.outcome.message}"
             log.warning("%s", said)
             self.counts.problems = [said]
+            self._show_that_they_wait()
         pause = 0.0 if self.stopped else HELD_UP_PAUSE
         batch.delays.update({one.row.notification_id: pause for one in waiting})
+
+    def _show_that_they_wait(self) -> None:
+        """What keeps single mails from being sent is noted by the run; that nothing is due is no comfort."""
+        rehearsal = self._options.rehearsal
+        held = self._store.single_mails_waiting(rehearsal=rehearsal).held
+        if held is not None:
+            self._store.hold_single_mails(replace(held, notifications=True), rehearsal=rehearsal)
 
     def _take_back(self, asked: Sequence[PickedRow]) -> None:
         """What somebody has begun to send meanwhile stays as it is."""

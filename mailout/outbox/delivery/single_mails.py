@@ -114,6 +114,7 @@ class SingleMailsHeld:
     code: str  # the provider's answer in our words, or the limit that is spent
     why: str  # for people, with what to do
     needs_person: bool  # it does not pass by itself
+    notifications: bool = False  # some wait with their producer, and not in the outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class SingleMailsWaiting:
     @property
     def hold(self) -> SingleMailsHeld | None:
         """What keeps somebody waiting now."""
-        return self.held if self.due else None
+        return self.held if self.due or (self.held and self.held.notifications) else None
 
 
 class SingleMails(Reads, Protocol):
