@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
+from mailout.insight.alerts import alert_rows
 from mailout.insight.history import history_rows
 from mailout.insight.metrics import metric_rows
 from mailout.letters.audience import subscriber_rows
@@ -77,6 +78,7 @@ READS: Mapping[str, tuple[Callable[[SqliteStore, str], object], str]] = {
     "a message by its request": (lambda s, id: outbox_rows.find_messages(s, id), "email_outbox_request"),
     "a message by SES's id": (lambda s, id: outbox_rows.find_messages(s, id), "email_outbox_ses"),
     "mail to one person": (lambda s, id: history_rows.messages_to(s, ANN), "autoindex_email_outbox"),
+    "what SES is silent about": (lambda s, id: alert_rows.alert_signs(s, "ses"), "email_outbox_single_sent"),
     "single mails to one": (lambda s, id: history_rows.single_mails_to(s, ANN), "email_outbox_single_to"),
     "the next page of letters": (
         lambda s, id: history_rows.letters(s, modes=["real"], before=(1.0, id)),
