@@ -1,8 +1,8 @@
 """Commands of `mailout` without the second that each takes to import everything.
 
 A process that has imported the commands forks one for each: its own process, with the arguments, environment,
-folder, streams and exit code of a command in a shell. How a process begins, and what it imports, is for tests
-that start a real one.
+folder, streams and exit code of a command in a shell. How a process begins, what it imports, and how Python
+takes it down after the last function of `atexit`, is for tests that start a real one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from typing import IO, NoReturn
 
 PROJECT = Path(__file__).resolve().parents[1]
 ALSO = (
-    *("polars", "boto3", "mailout.adapters.notion", "mailout.adapters.ses", "mailout.adapters.supabase"),
+    *("polars", "boto3", "httpcore"),
+    *("mailout.adapters.notion", "mailout.adapters.ses", "mailout.adapters.supabase"),
     *("mailout.insight.retention.archive_file", "mailout.letters.audience.people_import", "gateway.app"),
 )
 
@@ -115,6 +116,7 @@ def _server() -> str:
 
 
 def serve(path: str) -> None:
+    atexit.register(_end)  # before all others, so that it is called after them
     from cli.main import COMMANDS, module_of
 
     for name in (*map(module_of, COMMANDS), *ALSO):
@@ -173,7 +175,20 @@ def _become(files: Sequence[int], arguments: list[str], cwd: str, env: dict[str,
     sys.path[0] = cwd
     from cli.main import main
 
-    sys.exit(main())
+    RETURNED.append(main())
+    sys.exit(RETURNED[0])
+
+
+RETURNED: list[int] = []
+"""By the command that this process is."""
+
+
+def _end() -> None:
+    """What is left to do is to free what was imported, which takes longer than most commands."""
+    if RETURNED:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(RETURNED[0])
 
 
 if __name__ == "__main__":
