@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,13 +20,9 @@ from xdist.scheduler import LoadFileScheduling
 
 from mailout.base.logs import MailoutHandler
 from mailout.base.settings import Settings
-from tests.needs import chromium
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-TOGETHER = ("tests/e2e/deployed/", "tests/flows/")
-"""Folders with one Prefect server for all their tests: in two processes it would be started twice."""
+TOGETHER = ("tests/browser/", "tests/e2e/deployed/", "tests/flows/")
+"""What shares one server or one browser: in two processes it would be started twice."""
 
 LONGEST = (*TOGETHER, "tests/e2e/test_up.py")
 
@@ -106,25 +102,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class ByFolder(LoadFileScheduling):  # type: ignore[misc]
-    """A file's tests stay together, and those of a folder that shares what is dear."""
+    """A file's tests stay together, and those of files that share what is dear."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+        return next((start for start in TOGETHER if file.startswith(start)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
     return ByFolder(config, log)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """For a module: Playwright keeps an event loop in this thread, which other tests do not expect."""
-    from playwright.sync_api import sync_playwright  # only those who look need it
-
-    found = chromium()
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield opened
-        opened.close()

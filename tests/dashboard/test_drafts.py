@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 
 from mailout.base.error_log import ErrorRecord
 from mailout.base.ids import mailout_id
@@ -219,19 +218,6 @@ def test_resuming_a_letter_that_was_edited_says_so_and_asks(desk: Site, notion: 
 def test_no_file_of_the_machine_is_read_by_its_path(desk: Site) -> None:
     assert desk.client.get("/draft", params={"ref": "/etc/passwd", "read": "1"}).status_code == 404
     assert desk.client.get("/draft/mail", params={"ref": "README.md"}).status_code == 404
-
-
-def test_on_a_phone_a_draft_s_mail_comes_before_its_status(browser: Browser, desk: Site) -> None:
-    context = browser.new_context(base_url=desk.address, viewport={"width": 390, "height": 800})
-    cookies = [(one.name, one.value or "") for one in desk.client.cookies.jar]
-    context.add_cookies([{"name": name, "value": value, "url": desk.address} for name, value in cookies])
-    context.set_default_timeout(300_000)
-    page = context.new_page()
-    page.goto(f"/draft?ref={PAGE}&read=1")
-    tops = [page.locator(id).bounding_box() for id in ("#mail", "#stands", "#before")]
-    context.close()
-    assert all(tops)
-    assert [one["y"] for one in tops if one] == sorted(one["y"] for one in tops if one)
 
 
 def test_acts_on_drafts_are_written_down(desk: Site) -> None:

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
 from httpx import Client
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from gateway.dashboard.desk import Tools
 from mailout.adapters.sqlite import SqliteStore
 from mailout.letters.audience import subscriber_rows
+from tests.browser.axe import violations
+from tests.browser.conftest import PHONE, SCHEMES
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_preferences import ANN, PUBLIC, link, lists, mailed_link, people, sent_link
 
 __all__ = ["people"]
-
-AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
-FAULTS = "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' ')))"
-PHONE = {"width": 360, "height": 740}
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    """Without script, as mail programs open it."""
-    context = browser.new_context(viewport=PHONE, java_script_enabled=False)  # type: ignore[arg-type]
-    yield context.new_page()
-    context.close()
 
 
 @pytest.fixture
@@ -78,13 +66,11 @@ def test_leaving_everything_is_one_click(gateway: Client, store: SqliteStore, ph
     assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_can_be_read_and_used_by_everybody_on_a_phone(
-    gateway: Client, store: SqliteStore, clock: FakeClock, browser: Browser, scheme: str
+    gateway: Client, store: SqliteStore, clock: FakeClock, page: Page
 ) -> None:
-    context = browser.new_context(viewport=PHONE, color_scheme=scheme)  # type: ignore[arg-type]
-    page = context.new_page()
     gateway.post(link(), data={"pause": "30"})
+    page.set_viewport_size(PHONE)
     paths = [
         link(),
         link(list_key="weekly"),
@@ -95,7 +81,7 @@ def test_every_page_can_be_read_and_used_by_everybody_on_a_phone(
     ]
     for path in paths:
         page.goto(at(gateway, path))
-        page.evaluate(AXE)
-        assert page.evaluate(FAULTS) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    context.close()
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert violations(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

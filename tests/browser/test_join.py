@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 
 import pytest
 from httpx import Client
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from mailout.adapters.ses import SesConfig, SesMode, SesTransport
 from mailout.adapters.sqlite import SqliteStore
@@ -24,15 +24,14 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import List
 from mailout.letters.content.languages import language
 from mailout.letters.content.signup_form import signup_form
+from tests.browser.axe import violations
+from tests.browser.conftest import PHONE, SCHEMES
 from tests.clocks import FakeClock
 from tests.gateway.conftest import SECRET, Open
 from tests.stubs.ses_control import SesStub, ses_stub
 
 ANN = "ann@example.org"
 PUBLIC = "https://mail.example.org"
-PHONE = {"width": 360, "height": 740}
-AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
-FAULTS = "axe.run().then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' ')))"
 SHARED: dict[str, Any] = {
     "signup": True,
     "public_url": PUBLIC,
@@ -44,13 +43,6 @@ SHARED: dict[str, Any] = {
     "from_email": "news@example.org",
     "brand_color": "#7a1fa2",
 }
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=PHONE, java_script_enabled=False)  # type: ignore[arg-type]
-    yield context.new_page()
-    context.close()
 
 
 @pytest.fixture
@@ -161,18 +153,17 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(
     assert phone.get_by_label("Name").input_value() == "Ann"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_read_and_use_the_pages(
-    gateway: Client, engine: Engine, ses: SesStub, browser: Browser, scheme: Any
+    gateway: Client, engine: Engine, ses: SesStub, page: Page
 ) -> None:
-    context = browser.new_context(viewport=PHONE, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
-    page, at = context.new_page(), partial(urljoin, str(gateway.base_url))
+    at = partial(urljoin, str(gateway.base_url))
+    page.set_viewport_size(PHONE)
 
     def check() -> None:
-        page.evaluate(AXE)
-        assert page.evaluate(FAULTS) == []
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= PHONE["width"]
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            assert violations(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
     page.goto(at("/join"))
     check()
@@ -186,4 +177,3 @@ def test_everybody_can_read_and_use_the_pages(
     check()
     page.goto(at("/join/confirm?token=x"))
     check()
-    context.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from httpx import Client
@@ -13,18 +14,14 @@ from playwright.sync_api import Browser, Page, expect
 from mailout.adapters.sqlite import SqliteStore
 from mailout.letters.audience.list_rows import List
 from mailout.readers.web_archive import web_letters
+from tests.browser.axe import AXE, violations
+from tests.browser.conftest import PATIENCE
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.letters import HOST, content_of, letter
 from tests.gateway.test_web_archive import token_of
 
-AXE = (Path(__file__).parents[1] / "dashboard" / "axe" / "axe.min.js").read_text(encoding="utf-8")
-VIOLATIONS = (
-    "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations"
-    ".map(v => [v.id, v.impact, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary]))"
-)
-PATIENCE = 300_000
-"""Milliseconds, for a machine that is busy with other things."""
+SCREENS: tuple[tuple[Literal["light", "dark"], int], ...] = (("light", 1280), ("dark", 390), ("light", 320))
 BODY = """The harbour is **open** again, says [the town](https://town.example.org).
 
 ## What is new
@@ -76,47 +73,40 @@ def picture() -> bytes:
     return data.getvalue()
 
 
-def opened(browser: Browser, site: Client, scheme: str, width: int) -> Page:
-    context = browser.new_context(
-        base_url=str(site.base_url),
-        color_scheme=scheme,  # type: ignore[arg-type]
-        viewport={"width": width, "height": 900},
-    )
+@pytest.fixture
+def tab(browser: Browser, site: Client) -> Iterator[Page]:
+    context = browser.new_context(base_url=str(site.base_url))
     context.set_default_timeout(PATIENCE)
-    expect.set_options(timeout=PATIENCE)
+    context.add_init_script(AXE)
     context.route(
         "https://media.example.org/*",
         lambda route: route.fulfill(body=picture(), headers={"Content-Type": "image/png"}),
     )
-    return context.new_page()
+    yield context.new_page()
+    context.close()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390), ("light", 320)])
-def test_everybody_can_read_it_on_every_screen(
-    browser: Browser, site: Client, store: SqliteStore, scheme: str, width: int
-) -> None:
-    page = opened(browser, site, scheme, width)
+def test_everybody_can_read_it_on_every_screen(page: Page, store: SqliteStore) -> None:
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
     for path in pages(store):
         page.goto(path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.evaluate(AXE)
-        assert page.evaluate(VIOLATIONS) == [], path
-        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert paper == ("rgb(22, 21, 19)" if scheme == "dark" else "rgb(242, 241, 238)")
+        for scheme, width in SCREENS:
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            assert violations(page) == [], (path, scheme, width)
+            paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert paper == ("rgb(22, 21, 19)" if scheme == "dark" else "rgb(242, 241, 238)")
     assert [line for line in wrong if "404" not in line] == []
-    page.context.close()
 
 
-def test_a_letter_is_read_from_one_to_the_next_with_its_pictures_and_nothing_runs(
-    browser: Browser, site: Client, store: SqliteStore
-) -> None:
-    page = opened(browser, site, "light", 800)
+def test_a_letter_is_read_from_one_to_the_next_with_its_pictures_and_nothing_runs(page: Page) -> None:
     page.goto("/archive")
     page.get_by_role("link", name="Boats").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Boats")
+    page.wait_for_load_state()
     assert page.evaluate("document.images[0].complete && document.images[0].naturalWidth") == 900
     ran = page.evaluate(
         "() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1';"
@@ -132,4 +122,3 @@ def test_a_letter_is_read_from_one_to_the_next_with_its_pictures_and_nothing_run
     page.goto("/archive")
     page.get_by_role("link", name="Older").click()
     expect(page.locator(".letters li")).to_have_count(4)
-    page.context.close()
