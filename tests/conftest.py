@@ -21,7 +21,7 @@ from xdist.scheduler import LoadFileScheduling
 from mailout.base.logs import MailoutHandler
 from mailout.base.settings import Settings
 
-TOGETHER = ("tests/browser/", "tests/e2e/deployed/", "tests/flows/")
+TOGETHER = ("tests/browser/", "tests/e2e/deployed/", "tests/e2e/test_supabase_", "tests/flows/")
 """What shares one server or one browser: in two processes it would be started twice."""
 
 LONGEST = (*TOGETHER, "tests/e2e/test_up.py")
