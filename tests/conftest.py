@@ -24,7 +24,8 @@ from mailout.base.settings import Settings
 TOGETHER = ("tests/browser/", "tests/e2e/deployed/", "tests/e2e/test_supabase_", "tests/flows/")
 """What shares one server or one browser: in two processes it would be started twice."""
 
-LONGEST = (*TOGETHER, "tests/e2e/test_up.py")
+LONGEST = ("tests/e2e/deployed/", "tests/flows/", "tests/browser/", "tests/e2e/test_up.py")
+"""One for each process to begin with: begun late, they would keep one busy after the others have ended."""
 
 FOREIGN = ("AWS_", "PG", "PREFECT_")
 
@@ -97,8 +98,8 @@ def restore_logging() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest work first: begun late, it would keep one process busy after the others have ended."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    """The longest work first."""
+    items.sort(key=lambda item: [item.nodeid.startswith(start) for start in LONGEST], reverse=True)
 
 
 class ByFolder(LoadFileScheduling):  # type: ignore[misc]
