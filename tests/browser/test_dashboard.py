@@ -48,15 +48,13 @@ def tab(browser: Browser, dashboard: Site) -> Iterator[Page]:
     context.add_init_script(AXE)
     take_cookies(context, dashboard)
     opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(f"{opened.url}: {error}"))
-    opened.on(
-        "console", lambda line: wrong.append(f"{opened.url}: {line.text}") if line.type == "error" else None
-    )
+    wrong: list[tuple[str, str]] = []
+    opened.on("pageerror", lambda error: wrong.append((opened.url, str(error))))
+    opened.on("console", lambda line: wrong.append((opened.url, line.text)) if line.type == "error" else None)
     yield opened
     context.close()
     # A policy that refuses something of ours says so here; the mail's own frame is meant to refuse.
-    assert [line for line in wrong if not re.search("404|sandboxed|NotSameOrigin", line)] == []
+    assert [one for one in wrong if not re.search("404|sandboxed|NotSameOrigin", one[1])] == []
 
 
 def take_cookies(context: BrowserContext, site: Site) -> None:
