@@ -8,7 +8,6 @@ takes it down after the last function of `atexit`, is for tests that start a rea
 from __future__ import annotations
 
 import atexit
-import gc
 import importlib
 import json
 import os
@@ -27,9 +26,8 @@ from typing import IO, NoReturn
 
 PROJECT = Path(__file__).resolve().parents[1]
 ALSO = (
-    *("polars", "boto3", "httpcore"),
-    *("mailout.adapters.notion", "mailout.adapters.ses", "mailout.adapters.supabase"),
-    *("mailout.insight.retention.archive_file", "mailout.letters.audience.people_import", "gateway.app"),
+    *("polars", "mailout.adapters.supabase", "mailout.insight.retention.archive_file"),
+    *("mailout.letters.audience.people_import", "gateway.app", "tests.warm"),
 )
 
 
@@ -122,8 +120,6 @@ def serve(path: str) -> None:
     for name in (*map(module_of, COMMANDS), *ALSO):
         importlib.import_module(name)
     assert "prefect" not in sys.modules, "it reads the environment when it is imported"
-    gc.collect()
-    gc.freeze()  # what is there already stays shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import idna
-from email_validator import EmailNotValidError, validate_email
 
 MAX_LENGTH, MAX_LOCAL_LENGTH = 254, 64
 
@@ -147,6 +146,8 @@ class _Domain(NamedTuple):
 @lru_cache(maxsize=8192)
 def _checked_domain(domain: str) -> _Domain | None:
     """A valid domain, or None. Kept: people share domains, and IDNA costs a fifth of a millisecond."""
+    from email_validator import EmailNotValidError, validate_email  # 25 ms that most processes never need
+
     try:
         valid = validate_email(f"x@{domain}", check_deliverability=False, test_environment=True)
     except (EmailNotValidError, UnicodeError):

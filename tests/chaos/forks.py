@@ -6,5 +6,5 @@ import multiprocessing
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["tests.chaos.jobs", "tests.chaos.freezing", "mailout.letters.audience.frame", "tests.chaos.warm"]
+    ["tests.chaos.jobs", "tests.chaos.freezing", "mailout.letters.audience.frame", "tests.warm"]
 )
