@@ -40,6 +40,10 @@ def forget_the_machine() -> None:
     os.environ["PREFECT_HOME"] = tempfile.mkdtemp(prefix="mailout-prefect-")  # made as soon as it is imported
     atexit.register(shutil.rmtree, os.environ["PREFECT_HOME"], ignore_errors=True)
     os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+    # Each client would first ask for a token that no server here gives, and each server would write down at
+    # its start what blocks there are, which nobody uses.
+    os.environ["PREFECT_CLIENT_CSRF_SUPPORT_ENABLED"] = "false"
+    os.environ["PREFECT_SERVER_REGISTER_BLOCKS_ON_START"] = "false"
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 

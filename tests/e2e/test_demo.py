@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands.demo import MARK
 from tests.e2e.conftest import Commands, Ended
+from tests.prefect_server import DATABASE, prepare_database
 from tests.stubs.ses_control import ses_stub
 
 HOSTILE = {
@@ -34,7 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Commands:
 
 @pytest.fixture(scope="module")
 def first(demo: Commands) -> Ended:
-    return demo("demo")
+    return demo("demo", "--fresh")
 
 
 def test_it_sends_to_every_active_subscriber_and_says_where_to_look(demo: Commands, first: Ended) -> None:
@@ -59,8 +61,11 @@ def test_its_run_is_kept_where_prefect_finds_it(demo: Commands, first: Ended) ->
 
 
 def test_make_demo_ses_reaches_everybody_once(demo: Commands) -> None:
+    home = demo.folder / "through-ses"
+    prepare_database(home / "prefect" / DATABASE)
+    (home / MARK).touch()
     with ses_stub() as stub:
-        ended = demo("demo", "--fresh", "--home", "through-ses", "--ses", stub.url)
+        ended = demo("demo", "--home", home, "--ses", stub.url)
         accepted = stub.accepted()
     assert ended.code == 0, ended.err
     assert len(accepted["by_address"]) > 200

@@ -25,7 +25,16 @@ from mailout.outbox.queue.mailout import Status
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
-from tests.prefect_server import PATIENCE, PrefectServer, answers, running, wait_for
+from tests.prefect_server import (
+    DATABASE,
+    LESS_WORK,
+    PATIENCE,
+    PrefectServer,
+    answers,
+    prepare_database,
+    running,
+    wait_for,
+)
 from tests.producer.database import ProducerDatabase
 
 TOKEN = "a token for all these tests"
@@ -128,6 +137,8 @@ def test_it_sends_heals_and_leaves_nothing_behind(mailout: Commands) -> None:
     mailout.people(*PEOPLE)
     producer = with_a_producer(mailout)
     mailout.settings |= {"SEND_RATE_PER_SEC": "0.05", "API_TOKEN": TOKEN, "LOCK_SECONDS": "30"}
+    mailout.settings |= LESS_WORK
+    prepare_database(mailout.home / "prefect" / DATABASE)
     port, prefect_port = free_port(), free_port()
     stopped_it_leaves_no_message_in_doubt(mailout, port, prefect_port)
     assert [row["fanout_status"] for row in producer.rows()] == ["pending"], "it was a rehearsal"

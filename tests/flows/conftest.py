@@ -30,6 +30,7 @@ def prefect() -> Iterator[None]:
     prepare_database(Path(folder) / "prefect-test.db")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prefect.testing.utilities.mkdtemp", lambda: folder)
+        patch.setenv("PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED", "false")  # there is no automation
         with prefect_test_harness(server_startup_timeout=300):
             yield
 

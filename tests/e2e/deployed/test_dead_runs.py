@@ -14,24 +14,30 @@ import httpx
 import yaml
 
 from flows.runs import ENDED, HEARTBEAT
-from tests.prefect_server import PATIENCE, ROOT, PrefectServer, patiently, running, wait_for
+from tests.prefect_server import ROOT, PrefectServer, patiently, running, wait_for
 
 AUTOMATION = yaml.safe_load((ROOT / "deployments" / "unresponsive-runs.yaml").read_text(encoding="utf-8"))
 EVERY, WITHIN = 2.0, 40.0
 """Hearts beat faster than usual here: a busy machine may be late by many beats and nobody is buried alive."""
-SLEEPER = """\
+SLEEPERS = """\
 import time
 from prefect import flow
 from flows import runs
 
-runs.FIRST_HEARTBEAT_SECONDS, runs.HEARTBEAT_SECONDS = {first}, {every}
+runs.HEARTBEAT_SECONDS = {every}
 
-@flow(name="sleeper", flow_run_name="{name}")
-@runs.whole_process()
-def sleeper():
-    time.sleep({seconds})
+def sleep(name, seconds, first):
+    runs.FIRST_HEARTBEAT_SECONDS = first
 
-sleeper()
+    @flow(name="sleeper", flow_run_name=name)
+    @runs.whole_process()
+    def sleeper():
+        time.sleep(seconds)
+
+    sleeper()
+
+for one in {sleepers}:
+    sleep(*one)
 """
 
 
@@ -56,13 +62,12 @@ def _put(server: PrefectServer, id: str, automation: dict[str, Any]) -> None:
 
 
 @contextmanager
-def sleeper(
-    server: PrefectServer, folder: Path, name: str, seconds: float = 600, first: float = 0.0
-) -> Iterator[Any]:
-    """A flow run that lasts, in a process of its own, as a worker would have started it."""
+def sleeping(server: PrefectServer, folder: Path, *sleepers: tuple[str, float, float]) -> Iterator[Any]:
+    """Flow runs one after the other, in a process of their own, as a worker would have started it. Of each
+    its name, how long it lasts, and when its heart first beats."""
+    name = sleepers[-1][0]
     script = folder / f"{name}.py"
-    text = SLEEPER.format(name=name, seconds=seconds, first=first, every=EVERY)
-    script.write_text(text, encoding="utf-8")
+    script.write_text(SLEEPERS.format(every=EVERY, sleepers=sleepers), encoding="utf-8")
     env = server.env | {"PREFECT__RUNTIME__DEPLOYMENT__ID": "some-worker-s"}
     command = [sys.executable, str(script)]
     with running(command, cwd=folder, env=env, log=folder / f"{name}.log") as process:
@@ -112,14 +117,10 @@ def test_a_run_that_died_with_its_worker_is_shown_as_crashed_and_a_living_one_is
 
     Runs that have ended are left alone. Most of ours last less than a second, and send no heartbeat.
     """
-    with fires_within(deployed, WITHIN), sleeper(deployed, tmp_path, "living"):
-        with (
-            sleeper(deployed, tmp_path, "short", seconds=0, first=3600) as short,
-            sleeper(deployed, tmp_path, "longer", seconds=10) as longer,
-        ):
-            assert short.wait(PATIENCE) == longer.wait(PATIENCE) == 0
+    lasting = (("short", 0.0, 3600.0), ("longer", 10.0, 0.0), ("living", 600.0, 0.0))
+    with fires_within(deployed, WITHIN), sleeping(deployed, tmp_path, *lasting):
         wait_for(lambda: heartbeats(deployed, "living"), "the first heart beats")
-        with sleeper(deployed, tmp_path, "dying") as dying:
+        with sleeping(deployed, tmp_path, ("dying", 600.0, 0.0)) as dying:
             wait_for(lambda: heartbeats(deployed, "dying"), "the second heart beats")
             os.kill(dying.pid, signal.SIGKILL)
             dying.wait()
