@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 300.0
 """For what takes seconds on a free machine: a limit for what hangs, not a measure."""
 LESS_WORK = {"PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false", "PYTHONTZPATH": ""}
-"""For a server: nobody here uses blocks. Whenever it reads a schedule, it looks for every time zone that there
-is: in hundreds of files of the system's, unless it is told of none. Those of a package are in one list."""
+"""For a server: nobody here uses blocks. Whenever it reads a schedule, it looks for every time zone there is:
+in hundreds of files of the system's, unless it is told of none. Those of a package are in one list."""
 
 
 def wait_for(what: Callable[[], Any], why: str, patience: float = PATIENCE) -> Any:

@@ -36,7 +36,7 @@ def stopped_and_finished(disk: Path, stub: SesStub) -> None:
     stub.script(latency_ms=5)
     home = ses_home(disk / "home", stub, 200)
     process = home.send()
-    assert wait_for(lambda: len(accepted(stub)) >= 20, process)
+    assert wait_for(lambda: len(accepted(stub)) >= 20, process), process.communicate()
     fill(disk / "ballast")
     output, _ = process.communicate(timeout=PATIENCE)
     said = [output, stopped_with_words(home)]  # and again, as long as there is no room
