@@ -185,7 +185,7 @@ def _start_own(home: Path, settings: Mapping[str, str]) -> str:
     options = f"--host 127.0.0.1 --port {port} --log-level error --lifespan on"
     ours = {
         "PREFECT_SERVER_UI_ENABLED": "0",
-        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "0",  # for its pages; takes a second
+        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "0",  # only its pages use them
         "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": address,
         # As Prefect starts its own: of its services only those that a run needs.
         "PREFECT__SERVER_EPHEMERAL": "1",

@@ -4,8 +4,9 @@
 create or replace function mailout_record_event(message email_outbox, effect jsonb, out added boolean, out first boolean)
 language plpgsql set search_path = public as $$
 declare
-    forgotten_as constant bytea := (
-        select f.hash from forgotten f where f.hash = mailout_forgotten_hash(effect->>'email'));
+    -- As nearly always nobody was forgotten: then no address is hashed.
+    forgotten_as constant bytea := case when exists (select 1 from forgotten) then (
+        select f.hash from forgotten f where f.hash = mailout_forgotten_hash(effect->>'email')) end;
 begin
     first := message.id is not null and not exists (
         select 1 from delivery_events e where e.message_id = message.id and e.event_type = effect->>'type');
