@@ -47,13 +47,6 @@ def forget_the_machine() -> None:
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
 
 
-def share_a_folder() -> None:
-    """For what is built once for all: xdist's processes inherit it from the one that starts them."""
-    if "TESTS_SHARED_FOLDER" not in os.environ:
-        os.environ["TESTS_SHARED_FOLDER"] = folder = tempfile.mkdtemp(prefix="mailout-shared-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-
-
 def read_certificates_once() -> None:
     """httpx, Prefect and SES's transport read all of the world's certificates for each client that they make:
     it takes longer than most tests, thousands of times, and nobody here shows one of those."""
@@ -76,7 +69,6 @@ def pytest_collection_finish() -> None:
 
 
 forget_the_machine()
-share_a_folder()
 read_certificates_once()
 
 # The same examples on every run, so that a change that breaks nothing fails nothing; a busy machine is no

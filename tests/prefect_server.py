@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import httpx
 
 from cli.processes.prefect_api import headers
 from cli.processes.prefect_home import build_database
+from tests.cache import cached
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -144,21 +146,17 @@ DATABASE = "prefect.db"
 
 def prepare_database(path: Path) -> None:
     """What a new server's migrations make, which takes it longer than all the rest of its start. They run
-    once, as `mailout up` runs them, for all processes of these tests; the demo's test has them run by a
-    server."""
-    made = Path(os.environ["TESTS_SHARED_FOLDER"]) / "prefect"
-    made.mkdir(exist_ok=True)
-    with (made / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    once for each version of Prefect, as `mailout up` runs them; the demo's test has them run by a server."""
+    with cached(f"prefect-{version('prefect')}") as made:
         if not (made / DATABASE).exists():
-            building = made / "building"
-            env = PrefectServer(building, "").env
-            del env["PREFECT_API_URL"]
-            build_database(env, made / "log")
-            (building / DATABASE).rename(made / DATABASE)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.touch(0o600)
-    shutil.copyfile(made / DATABASE, path)
+            with tempfile.TemporaryDirectory(dir=made) as building:
+                env = PrefectServer(Path(building), "").env
+                del env["PREFECT_API_URL"]
+                assert build_database(env, made / "log"), (made / "log").read_text("utf-8")
+                (Path(building) / DATABASE).rename(made / DATABASE)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(0o600)
+        shutil.copyfile(made / DATABASE, path)
 
 
 @contextmanager

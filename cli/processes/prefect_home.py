@@ -138,17 +138,21 @@ def drop_leftovers(env: Mapping[str, str], now: float) -> None:
                     file.unlink()
 
 
-def build_database(env: Mapping[str, str], log: Path) -> None:
+def build_database(env: Mapping[str, str], log: Path) -> bool:
     """A new server's, in a process of its own. A server that builds it holds 30 MB more until it ends.
 
-    Not for a database elsewhere, which is somebody's own. What fails here fails again, with its reason in the
-    log, when the server starts.
+    Not for a database elsewhere, which is somebody's own. What fails here (False) fails again, with its
+    reason in the log, when the server starts.
     """
     new = not (Path(env["PREFECT_HOME"]) / "prefect.db").exists()
-    if new and not env.get("PREFECT_SERVER_DATABASE_CONNECTION_URL"):
-        command = [sys.executable, "-m", "prefect", "server", "database", "upgrade", "-y"]
-        with log.open("ab") as said:
-            subprocess.run(command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False)
+    if not new or env.get("PREFECT_SERVER_DATABASE_CONNECTION_URL"):
+        return True
+    command = [sys.executable, "-m", "prefect", "server", "database", "upgrade", "-y"]
+    with log.open("ab") as said:
+        ended = subprocess.run(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+        )
+    return ended.returncode == 0
 
 
 def starting(home: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -18,6 +17,7 @@ import httpx
 import psycopg
 
 from mailout.adapters import supabase
+from tests.cache import cached
 from tests.chaos.senders import PATIENCE
 from tests.contract.postgres import database, migrate
 from tests.needs import missing
@@ -149,19 +149,15 @@ def _called() -> set[str]:
 
 
 def _installed() -> Path:
-    """Once for each lock file, into the user's cache."""
+    """Once for each lock file."""
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         missing("Node is not here")
     lock = (HERE / "package-lock.json").read_bytes()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mailout-tests"
-    folder = cache / f"supabase-lite-{hashlib.sha256(lock).hexdigest()[:12]}"
-    command = folder / "node_modules" / ".bin" / "lite"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock_file:  # tests run in two processes
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
+    with cached(f"supabase-lite-{hashlib.sha256(lock).hexdigest()[:12]}") as folder:
+        command = folder / "node_modules" / ".bin" / "lite"
         _install(npm, folder, command)
-    return command
+        return command
 
 
 def _install(npm: str, folder: Path, command: Path) -> None:
