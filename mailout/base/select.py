@@ -34,17 +34,18 @@ class View(Generic[Row]):
     key: tuple[str, ...]  # unique, and never null: completes every order
     of: Callable[[dict[str, Any]], Row] | None = None  # makes a row of its columns, if it is not plain
     hints: Mapping[str, Any] = field(init=False, compare=False)  # the columns and their types
+    kinds: Mapping[type, Sequence[str]] = field(init=False, compare=False)  # and those of each kind
     read: Callable[[dict[str, Any]], Row] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         columns = getattr(self.row, "columns", None)
         hints = columns() if columns else get_type_hints(self.row)
         object.__setattr__(self, "hints", {name: _plain(hint) for name, hint in hints.items()})
+        kinds: dict[type, list[str]] = {kind: [] for kind in (bool, float, int, str, dict)}
+        for name, hint in self.hints.items():
+            kinds[_kind(hint)].append(name)
+        object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "read", self.of or _reader(self.row, self.hints))
-
-    def columns_of(self, *kinds: type) -> list[str]:
-        """The columns whose values are of one of these types."""
-        return [name for name, hint in self.hints.items() if _kind(hint) in kinds]
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,4 +86,4 @@ def _parameter(one: Condition) -> Any:
 
 
 def _decoders(view: View[Any]) -> Mapping[str, Callable[[Any], Any]]:
-    return dict.fromkeys(view.columns_of(bool), bool) | dict.fromkeys(view.columns_of(dict), json.loads)
+    return dict.fromkeys(view.kinds[bool], bool) | dict.fromkeys(view.kinds[dict], json.loads)

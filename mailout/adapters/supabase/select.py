@@ -37,9 +37,8 @@ class SupabaseReads:
                 "most": asked.limit,
             },
         )
-        moments = view.columns_of(float)
         for row in rows:
-            for name in moments:
+            for name in view.kinds[float]:
                 if isinstance(row[name], str):
                     row[name] = codec.seconds(row[name])
         return [view.read(row) for row in rows]
