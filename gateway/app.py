@@ -20,9 +20,11 @@ from gateway import api, articles, media, progress, requests, ses_events
 from gateway.access import ApiToken, Refused, WrongTokens
 from gateway.answers import Health, Held, errors, refusal, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
+from gateway.articles import ArticleApi
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Desk, Tools
 from gateway.edge import ANSWER_SECONDS, Edge
+from gateway.media import Media
 from gateway.prefect_events import Emitter
 from gateway.progress import QueueOverHttp
 from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
@@ -32,8 +34,8 @@ from gateway.readers.preferences import Preferences
 from gateway.readers.unsubscribe import Unsubscribing
 from gateway.readers.web_archive import WebArchive
 from gateway.refusals import RefusalLog, RefusedWebhooks
-from gateway.requests import PageLookup
-from gateway.ses_events import Certificates
+from gateway.requests import PageLookup, Requests
+from gateway.ses_events import Certificates, SesEvents
 from gateway.watch import Watch
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import StoreError
@@ -112,6 +114,11 @@ def create_app(
     data = OwnData(settings, store, tools.forget) if OwnData.is_possible(settings) else None
     parts = (
         ApiToken(settings.api_token, wrong),
+        SesEvents(settings, store, certificates, confirm, emitter),
+        Requests(settings, store, emitter, wrong, page_lookup),
+        ArticleApi(settings, store, emitter, wrong_passwords),
+        *api.parts(settings, store, wrong),
+        Media(settings.mailout_home / "media"),
         QueueOverHttp(settings, store, queue_forecast),
         Unsubscribing(settings, store),
         Preferences(settings, store, data),
@@ -121,16 +128,16 @@ def create_app(
     app.state.parts = {type(one): one for one in parts}
     app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
     for router in (
-        ses_events.router(settings, store, certificates, confirm, emitter),
-        requests.router(settings, store, emitter, wrong, page_lookup),
-        articles.router(settings, store, emitter, wrong_passwords),
+        ses_events.routes,
+        requests.routes,
+        articles.routes,
         unsubscribe.routes,
         *([join.routes] if joining else []),
         preferences.routes,
         *([own_data.routes] if data else []),
         web_archive.routes,
-        *api.routers(settings, store, wrong),
-        media.router(settings.mailout_home / "media"),
+        *api.ROUTERS,
+        media.routes,
         progress.routes,
     ):
         app.router.routes += router.routes  # `include_router` would examine each of them a second time

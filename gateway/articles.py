@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.access import same, site_in
 from gateway.answers import MAX_SMALL_BODY, body_of, read_body
+from gateway.parts import own
 from gateway.prefect_events import Emitter
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import Abort, UsageError
@@ -64,28 +65,33 @@ class ArticleRequest(BaseModel):
         )
 
 
-def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongPasswords) -> APIRouter:
-    routes = APIRouter(tags=["articles"])
-    rehearses = settings.mailout_transport == REHEARSING
-    articles = ArticleIntake(settings, store, rehearses=rehearses)
+class ArticleApi:
+    def __init__(
+        self, settings: Settings, store: Store, emitter: Emitter | None, wrong: WrongPasswords
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._emitter = emitter
+        self._wrong = wrong
+        self._rehearses = settings.mailout_transport == REHEARSING
+        self._articles = ArticleIntake(settings, store, rehearses=self._rehearses)
 
-    @routes.post("/articles/send", openapi_extra=body_of(ArticleRequest), responses=_ANSWERS, status_code=202)
-    async def send(request: Request) -> JSONResponse:
+    async def send(self: Own, request: Request) -> JSONResponse:
         """Ask for a batch of an article. The same batch again is the same batch."""
-        if settings.admin_password is None:
+        if self._settings.admin_password is None:
             message = "ADMIN_PASSWORD is not set on the server: set it, and restart the gateway."
             return _refusal(503, "ADMIN_PASSWORD_NOT_SET", message)
         site = site_in(request)
-        if (wait := wrong.wait_of(site)) is not None:
+        if (wait := self._wrong.wait_of(site)) is not None:
             return _too_many(wait)
         given, raw = _password_in_header(request), b""
         if given is None:
             raw = await read_body(request, MAX_SMALL_BODY)
             given = _password_in(raw)
-        if (wait := await wrong.take_turn(site)) is not None:
+        if (wait := await self._wrong.take_turn(site)) is not None:
             return _too_many(wait)
-        if not same(settings.admin_password, given):
-            wrong.one_more(site)
+        if not same(self._settings.admin_password, given):
+            self._wrong.one_more(site)
             return _wrong(request)
         try:
             order = ArticleRequest.model_validate_json(
@@ -94,26 +100,24 @@ def router(settings: Settings, store: Store, emitter: Emitter | None, wrong: Wro
         except ValidationError as error:
             return _wrong_fields(_problems(error))
         try:
-            require_way_out(settings, rehearses=rehearses)
+            require_way_out(self._settings, rehearses=self._rehearses)
         except Abort as abort:
             return _refusal(503, abort.code.upper(), str(abort))
         try:
-            known = await run_in_threadpool(articles.known, order)
-            id = known.id if known else await run_in_threadpool(articles.id_if_anybody, order)
+            known = await run_in_threadpool(self._articles.known, order)
+            id = known.id if known else await run_in_threadpool(self._articles.id_if_anybody, order)
             if id is None:
                 return JSONResponse({"ok": True, "data": {"sent": 0, "skipped": "NO_RECIPIENTS"}}, 200)
-            new = known is None and await run_in_threadpool(_ask, store, order)
+            new = known is None and await run_in_threadpool(_ask, self._store, order)
         except FilterError as error:
             return _wrong_fields({f"audience_filter.{error.key}": str(error)})
         except BatchUsed as error:
             return _refusal(409, "BATCH_USED", str(error), {"send_batch_id": str(error)})
         except (UsageError, Abort) as error:
             return _wrong_fields({"article_key": str(error)})
-        if new and emitter is not None:
-            emitter.emit(EVENT, asdict(order))  # the flow makes the same request of it
+        if new and self._emitter is not None:
+            self._emitter.emit(EVENT, asdict(order))  # the flow makes the same request of it
         return JSONResponse({"ok": True, "data": {"mailout_id": id, "new": new}}, 202)
-
-    return routes
 
 
 def _ask(store: Store, order: ArticleOrder) -> bool:
@@ -189,3 +193,9 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     429: {"description": "Too many wrong passwords"},
     503: {"description": "A setting is missing or wrong on the server, or the store does not answer"},
 }
+
+Own = Annotated[ArticleApi, own(ArticleApi)]
+routes = APIRouter(tags=["articles"])
+routes.post("/articles/send", openapi_extra=body_of(ArticleRequest), responses=_ANSWERS, status_code=202)(
+    ArticleApi.send
+)

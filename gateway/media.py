@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from gateway.answers import errors
+from gateway.parts import own
 from mailout.letters.content.media import DOWNLOAD, content_type
 
 _NAME = re.compile(r"[0-9a-f]{64}(?:\.[a-z0-9]{1,5})?")
@@ -24,21 +25,18 @@ HEADERS = {
 }
 
 
-def router(folder: FilePath) -> APIRouter:
-    routes = APIRouter(tags=["media"])
+class Media:
+    def __init__(self, folder: FilePath) -> None:
+        self._folder = folder
 
-    @routes.get(
-        "/media/{name}",
-        response_class=FileResponse,
-        responses={200: {"description": "The file", "content": {"*/*": {}}}, **errors(404)},
-    )
     async def media(
+        self: Own,
         name: Annotated[
             str, Path(description="64 hex digits, and mostly an extension", examples=["0a…0a.png"])
         ],
     ) -> FileResponse:
         """One file of `MAILOUT_HOME/media`, with its right type; it may be kept for ever."""
-        path = folder / name
+        path = self._folder / name
         if not _NAME.fullmatch(name) or not await run_in_threadpool(_is_plain_file, path):
             raise HTTPException(404)
         # What a browser may show; all else is a download: HTML on our own host would speak in our name.
@@ -52,7 +50,14 @@ def router(folder: FilePath) -> APIRouter:
             content_disposition_type="inline" if shown else "attachment",
         )
 
-    return routes
+
+Own = Annotated[Media, own(Media)]
+routes = APIRouter(tags=["media"])
+routes.get(
+    "/media/{name}",
+    response_class=FileResponse,
+    responses={200: {"description": "The file", "content": {"*/*": {}}}, **errors(404)},
+)(Media.media)
 
 
 def _is_plain_file(path: FilePath) -> bool:

@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException
 from gateway.access import TOKEN_NEEDED, Refused, WrongTokens, given, same
 from gateway.answers import MAX_BODY, MAX_SMALL_BODY, Ok, body_of, errors, read_body, refusal
 from gateway.notion_handshakes import NotionHandshakes
+from gateway.parts import own
 from gateway.prefect_events import Emitter
 from mailout.base import ids
 from mailout.base.errors import (
@@ -84,68 +85,76 @@ PageLookup = Callable[[str], NotionPage]
 """Raises SourceNotFound for a page that is not there."""
 
 
-def router(
-    settings: Settings,
-    store: QueueStore,
-    emitter: Emitter | None,
-    wrong: WrongTokens,
-    page_lookup: PageLookup | None = None,
-) -> APIRouter:
-    routes = APIRouter(tags=["requests"])
-    handshakes = NotionHandshakes(settings)
+class Requests:
+    def __init__(
+        self,
+        settings: Settings,
+        store: QueueStore,
+        emitter: Emitter | None,
+        wrong: WrongTokens,
+        page_lookup: PageLookup | None = None,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._emitter = emitter
+        self._wrong = wrong
+        self._page_lookup = page_lookup
+        self._handshakes = NotionHandshakes(settings)
 
-    async def ask(asked: Asked) -> bool:
-        """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
-        new = await run_in_threadpool(store.ask, asked, repeat=REPEAT_SECONDS)
-        if new:
-            tell_prefect(emitter, asked)
-        return new
-
-    @routes.post(
-        "/send-mailout",
-        status_code=202,
-        response_model=RequestAccepted,
-        dependencies=[TOKEN_NEEDED],
-        responses=errors(400, 401, 403, 404, 413, 422, 429, 503),
-        openapi_extra=body_of(MailoutRequest),
-    )
-    async def send_mailout(request: Request) -> RequestAccepted:
+    async def send_mailout(self: Own, request: Request) -> RequestAccepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
         wanted = given(MailoutRequest, await read_body(request, MAX_SMALL_BODY), code=400)
-        ref = await run_in_threadpool(_ref_of, wanted, store)
+        ref = await run_in_threadpool(_ref_of, wanted, self._store)
         is_test = wanted.test
-        if page_lookup is not None and page_id_of(ref):
-            says_test = await run_in_threadpool(_look_for, ref, page_lookup)
+        if self._page_lookup is not None and page_id_of(ref):
+            says_test = await run_in_threadpool(_look_for, ref, self._page_lookup)
             is_test = says_test if is_test is None else is_test
-        if not is_test and settings.mailout_transport != REHEARSING:
-            await run_in_threadpool(_refuse_if_sent, ref, store)
-        return RequestAccepted(ok=True, ref=ref, new=await ask(Asked.of(ref, wanted.test)))
+        if not is_test and self._settings.mailout_transport != REHEARSING:
+            await run_in_threadpool(_refuse_if_sent, ref, self._store)
+        return RequestAccepted(ok=True, ref=ref, new=await self._ask(Asked.of(ref, wanted.test)))
 
-    @routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))
-    async def notion(request: Request) -> JSONResponse:
+    async def notion(self: Own, request: Request) -> JSONResponse:
         """What Notion tells: an integration's webhook (signed), or a database automation's (a secret)."""
         signature = request.headers.get("x-notion-signature")
-        known = same(settings.notion_automation_secret, request.headers.get("x-mailout-secret"))
+        known = same(self._settings.notion_automation_secret, request.headers.get("x-mailout-secret"))
         raw = await read_body(request, MAX_BODY if known or signature else MAX_SMALL_BODY)
         if known:
             page = page_id_of(str(_object_in(_object(raw), "data").get("id")))
             if page is None:
                 raise HTTPException(400)
-            await ask(Asked.of(page, if_ready=True))
-        elif _signed(settings.notion_webhook_token, raw, signature):
+            await self._ask(Asked.of(page, if_ready=True))
+        elif _signed(self._settings.notion_webhook_token, raw, signature):
             body = _object(raw)
             entity = _object_in(body, "entity")
             page = page_id_of(str(entity.get("id"))) if entity.get("type") == "page" else None
             if page and body.get("type") in TELLING:
-                await ask(Asked.of(page, if_ready=True))
+                await self._ask(Asked.of(page, if_ready=True))
         else:
-            wrong.one_more(request)  # anybody may ask for a handshake
-            if not await handshakes.take(request, _object(raw) if len(raw) <= HANDSHAKE_BYTES else {}):
+            self._wrong.one_more(request)  # anybody may ask for a handshake
+            if not await self._handshakes.take(request, _object(raw) if len(raw) <= HANDSHAKE_BYTES else {}):
                 request.state.why = "neither a good signature nor the secret"
                 return refusal(403)
         return JSONResponse({"ok": True})
 
-    return routes
+    async def _ask(self, asked: Asked) -> bool:
+        """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
+        new = await run_in_threadpool(self._store.ask, asked, repeat=REPEAT_SECONDS)
+        if new:
+            tell_prefect(self._emitter, asked)
+        return new
+
+
+Own = Annotated[Requests, own(Requests)]
+routes = APIRouter(tags=["requests"])
+routes.post(
+    "/send-mailout",
+    status_code=202,
+    response_model=RequestAccepted,
+    dependencies=[TOKEN_NEEDED],
+    responses=errors(400, 401, 403, 404, 413, 422, 429, 503),
+    openapi_extra=body_of(MailoutRequest),
+)(Requests.send_mailout)
+routes.post("/webhooks/notion", response_model=Ok, responses=errors(400, 403, 413, 429, 503))(Requests.notion)
 
 
 def tell_prefect(emitter: Emitter | None, asked: Asked) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from fastapi import APIRouter, Request
@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal
 from gateway.group_commit import GroupCommit
+from gateway.parts import own
 from gateway.prefect_events import Emitter, ThrottledEvent
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import MailoutError
@@ -54,24 +55,27 @@ class Certificates(Protocol):
         ...
 
 
-def router(
-    settings: Settings,
-    store: FeedbackStore,
-    certificates: Certificates,
-    confirm: Callable[[str, str], None],
-    emitter: Emitter | None,
-) -> APIRouter:
-    routes = APIRouter(tags=["feedback"])
-    inbox = GroupCommit(store.receive_events)
-    keys = _Keys(certificates)
-    received = ThrottledEvent(emitter, "ses.events.received", EMIT_EVERY)
+class SesEvents:
+    def __init__(
+        self,
+        settings: Settings,
+        store: FeedbackStore,
+        certificates: Certificates,
+        confirm: Callable[[str, str], None],
+        emitter: Emitter | None,
+    ) -> None:
+        self._topics = settings.sns_topic_arns
+        self._store = store
+        self._inbox = GroupCommit(store.receive_events)
+        self._keys = _Keys(certificates)
+        self._confirm = confirm
+        self._received = ThrottledEvent(emitter, "ses.events.received", EMIT_EVERY)
 
-    @routes.post("/ses-events", response_model=Ok, responses=errors(403, 413, 503), openapi_extra=DESCRIPTION)
-    async def ses_events(request: Request) -> JSONResponse:
+    async def ses_events(self: Own, request: Request) -> JSONResponse:
         """Take a message from an SNS topic in `SNS_TOPIC_ARNS`. It is in the store when this answers 200."""
-        message = sns.read(await read_body(request, MAX_BODY), settings.sns_topic_arns)
+        message = sns.read(await read_body(request, MAX_BODY), self._topics)
         if not isinstance(message, sns.SnsRefused):
-            key = await keys.of(message.certificate_url)
+            key = await self._keys.of(message.certificate_url)
             if key is None:  # SNS tries again after a 503, and never after a 403
                 request.state.why = f"{message.certificate_url} cannot be had"
                 return refusal(503, headers={"Retry-After": "10"})
@@ -80,15 +84,20 @@ def router(
             request.state.why = message.reason
             return refusal(403)
         if message.kind is sns.SnsKind.NOTIFICATION:
-            await inbox.put(Received(message.id, SNS, message.message))
-            received.emit()
+            await self._inbox.put(Received(message.id, SNS, message.message))
+            self._received.emit()
         elif message.kind is sns.SnsKind.SUBSCRIPTION:
-            return await _confirm(confirm, message)
+            return await _confirm(self._confirm, message)
         else:
-            await run_in_threadpool(_note_the_end, store, message)
+            await run_in_threadpool(_note_the_end, self._store, message)
         return JSONResponse({"ok": True})
 
-    return routes
+
+Own = Annotated[SesEvents, own(SesEvents)]
+routes = APIRouter(tags=["feedback"])
+routes.post("/ses-events", response_model=Ok, responses=errors(403, 413, 503), openapi_extra=DESCRIPTION)(
+    SesEvents.ses_events
+)
 
 
 class _Keys:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from gateway.access import WrongTokens
 from gateway.api import recipients, single_mails
 from gateway.api.callers import Callers
+from gateway.api.recipients import RecipientApi
+from gateway.api.single_mails import SingleMailApi
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content.from_settings import brand_of, footer_of
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
+ROUTERS = (single_mails.routes, recipients.routes)
 
-def routers(settings: Settings, store: Store, wrong: WrongTokens) -> tuple[APIRouter, ...]:
+
+def parts(settings: Settings, store: Store, wrong: WrongTokens) -> tuple[SingleMailApi, RecipientApi]:
     callers = Callers(store, wrong)
     intake = SingleMailIntake(
         lambda: footer_of(settings),
@@ -22,4 +24,4 @@ def routers(settings: Settings, store: Store, wrong: WrongTokens) -> tuple[APIRo
         brand_of(settings),
         settings.org_name or settings.from_name or "",
     )
-    return single_mails.router(store, callers, intake), recipients.router(store, callers)
+    return SingleMailApi(store, callers, intake), RecipientApi(store, callers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from gateway.api.callers import Callers
 from gateway.api.models import EXTERNAL_ID, RecipientAnswer, RecipientBody, described, faults_of
 from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.api.single_mails import headers_for
+from gateway.parts import own
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.time_format import iso
 from mailout.kinds.single_mails import companies
@@ -24,51 +25,38 @@ PATH = "/v1/recipients/{externalId}"
 NEW: dict[int | str, dict[str, Any]] = {201: {"model": RecipientAnswer, "description": "It is new"}}
 
 
-def router(store: Store, callers: Callers) -> APIRouter:
-    routes = APIRouter(tags=["recipients"])
+class RecipientApi:
+    def __init__(self, store: Store, callers: Callers) -> None:
+        self._store = store
+        self._callers = callers
 
-    @routes.put(
-        PATH,
-        response_model=RecipientAnswer,
-        responses=problems(400, 401, 403, 413, 429, 503) | NEW,
-        openapi_extra=described(EXTERNAL_ID, body=RecipientBody),
-    )
-    async def put(request: Request, response: Response) -> Any:
+    async def put(self: Own, request: Request, response: Response) -> Any:
         """Make a recipient, or change its address and name. One that was deleted is made again."""
-        company = (await callers.company(request, Scope.SEND)).company_id
+        company = (await self._callers.company(request, Scope.SEND)).company_id
         name = _external_id(request)
         email, called = _given(await read_body(request, MAX_BODY))
         known = KnownRecipient(company, recipient_id(company, name), name, email, called)
-        if await run_in_threadpool(store.put_recipient, known):
+        if await run_in_threadpool(self._store.put_recipient, known):
             response.status_code = 201
-        return await _answer(request, response, company, name)
+        return await self._answer(request, response, company, name)
 
-    @routes.get(
-        PATH,
-        response_model=RecipientAnswer,
-        responses=problems(400, 401, 403, 404, 429, 503),
-        openapi_extra=described(EXTERNAL_ID),
-    )
-    async def get(request: Request, response: Response) -> Any:
+    async def get(self: Own, request: Request, response: Response) -> Any:
         """One recipient of this company."""
-        token = await callers.company(request, Scope.READ)
-        return await _answer(request, response, token.company_id, _external_id(request))
+        token = await self._callers.company(request, Scope.READ)
+        return await self._answer(request, response, token.company_id, _external_id(request))
 
-    @routes.delete(
-        PATH,
-        status_code=204,
-        responses=problems(400, 401, 403, 404, 429, 503),
-        openapi_extra=described(EXTERNAL_ID),
-    )
-    async def delete(request: Request, response: Response) -> None:
+    async def delete(self: Own, request: Request, response: Response) -> None:
         """Nothing more goes to this recipient, also what is in the outbox already."""
-        token = await callers.company(request, Scope.SEND)
-        if not await run_in_threadpool(store.delete_recipient, token.company_id, _external_id(request)):
+        token = await self._callers.company(request, Scope.SEND)
+        name = _external_id(request)
+        if not await run_in_threadpool(self._store.delete_recipient, token.company_id, name):
             raise _not_found()
         response.headers.update(headers_for(request))
 
-    async def _answer(request: Request, response: Response, company: str, external_id: str) -> dict[str, Any]:
-        found = await run_in_threadpool(companies.recipient, store, company, external_id)
+    async def _answer(
+        self, request: Request, response: Response, company: str, external_id: str
+    ) -> dict[str, Any]:
+        found = await run_in_threadpool(companies.recipient, self._store, company, external_id)
         if found is None:
             raise _not_found()
         response.headers.update(headers_for(request))
@@ -81,7 +69,27 @@ def router(store: Store, callers: Callers) -> APIRouter:
             "updatedAt": iso(found.updated_at),
         }
 
-    return routes
+
+Own = Annotated[RecipientApi, own(RecipientApi)]
+routes = APIRouter(tags=["recipients"])
+routes.put(
+    PATH,
+    response_model=RecipientAnswer,
+    responses=problems(400, 401, 403, 413, 429, 503) | NEW,
+    openapi_extra=described(EXTERNAL_ID, body=RecipientBody),
+)(RecipientApi.put)
+routes.get(
+    PATH,
+    response_model=RecipientAnswer,
+    responses=problems(400, 401, 403, 404, 429, 503),
+    openapi_extra=described(EXTERNAL_ID),
+)(RecipientApi.get)
+routes.delete(
+    PATH,
+    status_code=204,
+    responses=problems(400, 401, 403, 404, 429, 503),
+    openapi_extra=described(EXTERNAL_ID),
+)(RecipientApi.delete)
 
 
 def _external_id(request: Request) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
@@ -30,6 +30,7 @@ from gateway.api.models import (
 )
 from gateway.api.problems import ApiProblem, of_faults, problems
 from gateway.group_commit import GroupCommit
+from gateway.parts import own
 from mailout.base.errors import Abort, StoreError
 from mailout.base.time_format import iso
 from mailout.insight.metrics.port import OTHER, VALIDATION_OF, Counter
@@ -50,38 +51,34 @@ _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRouter:
-    routes = APIRouter(tags=["single mails"])
-    outbox: GroupCommit[SingleMail] = GroupCommit(store.accept_single_mails)
+class SingleMailApi:
+    def __init__(self, store: Store, callers: Callers, intake: SingleMailIntake) -> None:
+        self._store = store
+        self._callers = callers
+        self._intake = intake
+        self._outbox: GroupCommit[SingleMail] = GroupCommit(store.accept_single_mails)
 
-    @routes.post(
-        "/v1/email/send",
-        status_code=202,
-        response_model=MailAccepted,
-        responses=problems(400, 401, 403, 409, 413, 429, 503),
-        openapi_extra=described(KEY, body=NewMail),
-    )
-    async def send(request: Request) -> Response:
+    async def send(self: Own, request: Request) -> Response:
         """Hand in one e-mail. It is in the outbox when this answers 202, and leaves within seconds."""
-        token = await callers.company(request, Scope.SEND)
+        token = await self._callers.company(request, Scope.SEND)
         key = request.headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
             raise ApiProblem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
-        callers.charge(request, token, 1)
+        self._callers.charge(request, token, 1)
         raw = await read_body(request, MAX_BODY)
 
         def prepare() -> SingleMail:
             given = NewMail.model_validate_json(raw).to_request()
             request_id = request.state.request_id
-            return intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
+            return self._intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
 
         try:
             mail = prepare() if len(raw) <= LONG else await run_in_threadpool(prepare)
         except (ValidationError, Faulty) as error:
-            raise await run_in_threadpool(_counted, store, error) from None
+            raise await run_in_threadpool(_counted, self._store, error) from None
         except Abort as error:  # the footer's settings
             raise ApiProblem(503, "CONFIGURATION_ERROR", str(error), headers={"Retry-After": "60"}) from None
-        acceptance: Acceptance = await outbox.put(mail)
+        acceptance: Acceptance = await self._outbox.put(mail)
         if refusal := _refusal(acceptance):
             raise refusal
         headers = headers_for(request)
@@ -94,48 +91,59 @@ def router(store: Store, callers: Callers, intake: SingleMailIntake) -> APIRoute
         }
         return JSONResponse(told, 202, headers)
 
-    @routes.post(
-        "/v1/email/send-batch",
-        status_code=202,
-        response_model=BatchAccepted,
-        responses=problems(400, 401, 403, 413, 429, 503),
-        openapi_extra=described(body=Batch),
-    )
-    async def send_batch(request: Request, response: Response) -> Any:
+    async def send_batch(self: Own, request: Request, response: Response) -> Any:
         """Hand in up to 500 e-mails in one commit, each with its own key and its own verdict."""
-        token = await callers.company(request, Scope.SEND)
+        token = await self._callers.company(request, Scope.SEND)
         raw = await read_body(request, MAX_BATCH_BODY)
         try:
             batch = await run_in_threadpool(Batch.model_validate_json, raw)
         except ValidationError as error:
             raise of_faults(faults_of(error).faults) from None
-        callers.charge(request, token, len(batch.messages))
+        self._callers.charge(request, token, len(batch.messages))
         request_id = request.state.request_id
-        results = await run_in_threadpool(_hand_in, store, intake, token, request_id, batch.messages)
+        results = await run_in_threadpool(
+            _hand_in, self._store, self._intake, token, request_id, batch.messages
+        )
         response.headers.update(headers_for(request))
         accepted = sum(1 for one in results if one.status == 202)
         return BatchAccepted(
             requestId=request_id, accepted=accepted, refused=len(results) - accepted, results=results
         )
 
-    @routes.get(
-        "/v1/email/{outboxId}",
-        response_model=Story,
-        responses=problems(400, 401, 403, 404, 429, 503),
-        openapi_extra=described(OUTBOX_ID),
-    )
-    async def story(request: Request, response: Response) -> Any:
+    async def story(self: Own, request: Request, response: Response) -> Any:
         """What became of a mail of this company: its state, every step, and what SES reported."""
-        token = await callers.company(request, Scope.READ)
+        token = await self._callers.company(request, Scope.READ)
         found, id = None, request.path_params["outboxId"]
         if _UUID.fullmatch(id):
-            found = await run_in_threadpool(_story, store, token.company_id, id.lower())
+            found = await run_in_threadpool(_story, self._store, token.company_id, id.lower())
         if found is None:
             raise ApiProblem(404, Code.OUTBOX_NOT_FOUND, "This company has no such message.")
         response.headers.update(headers_for(request))
         return found
 
-    return routes
+
+Own = Annotated[SingleMailApi, own(SingleMailApi)]
+routes = APIRouter(tags=["single mails"])
+routes.post(
+    "/v1/email/send",
+    status_code=202,
+    response_model=MailAccepted,
+    responses=problems(400, 401, 403, 409, 413, 429, 503),
+    openapi_extra=described(KEY, body=NewMail),
+)(SingleMailApi.send)
+routes.post(
+    "/v1/email/send-batch",
+    status_code=202,
+    response_model=BatchAccepted,
+    responses=problems(400, 401, 403, 413, 429, 503),
+    openapi_extra=described(body=Batch),
+)(SingleMailApi.send_batch)
+routes.get(
+    "/v1/email/{outboxId}",
+    response_model=Story,
+    responses=problems(400, 401, 403, 404, 429, 503),
+    openapi_extra=described(OUTBOX_ID),
+)(SingleMailApi.story)
 
 
 def headers_for(request: Request) -> dict[str, str]:
