@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from mailout.insight.metrics.port import Counter
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, new_token
 from mailout.letters.content import content_rows
+from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, mark
 from mailout.letters.content.plaintext import plain_text
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.single_mails import SingleMailsHeld, SingleMailsWaiting
@@ -367,6 +369,48 @@ def test_marketing_that_would_hide_the_link_to_leave_by_is_refused(
     answer = api.send(category="marketing", html=f"<p>News</p>{end}", layout=False)
     assert problem(answer) == (400, "INVALID_TEMPLATE", "html")
     assert not Sender(store, None).begin(9)
+
+
+REFERENCES = [
+    "&#xE000;",
+    "&#xe001",
+    "&#57344;",
+    "&#x0E000;unsubscribe_url&#57345;",
+    "&#&#xE000;xE000;x&#x&#xE001;E001;",
+    "&#x\ue000E000;x&#xE001;",
+]
+
+
+@pytest.mark.parametrize("written", REFERENCES)
+@pytest.mark.parametrize("changes", [{}, {"layout": False}, {"category": "marketing"}], ids=str)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_mark_written_as_a_reference_is_not_ours_either(
+    api: Api, store: SqliteStore, written: str, changes: dict[str, Any], whole: bool
+) -> None:
+    """Decoded later, it would be one: a mail that asks for what nobody gave, or ends its sender."""
+    html = f"<p>Icon {written} here</p>"
+    html = f"<!doctype html><html><body>{html}</body></html>" if whole else html
+    assert api.send(html=html, **changes).status_code == 202
+    content = content_rows.content(store, Sender(store, None).begin_one().content_hash)
+    ours = ("unsubscribe_url",) if changes.get("category") else ()
+    assert content.html_segments.names == content.text_segments.names == ours
+    bare = content.html.replace(mark("unsubscribe_url"), "") + content.text.replace(
+        mark("unsubscribe_url"), ""
+    )
+    assert not {MARK_OPEN, MARK_CLOSE} & set(unescape(bare))
+
+
+@pytest.mark.parametrize(
+    "style", ["color", "*display:inline", "{{ css }}; color: red", "%%x%%", "color:red;b", "url(", "1px"]
+)
+def test_a_style_that_is_no_css_stays_as_it_is(api: Api, store: SqliteStore, style: str) -> None:
+    """Other engines' placeholders, and tricks of old: no reason to lose a mail, nor its batch."""
+    odd = MAIL | {"html": f'<p style="{style}">Hello, <b>{{{{ name }}}}</b></p>'}
+    answer = api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL, odd]})
+    assert [one["status"] for one in answer.json()["results"]] == [202, 202]
+    shown = [content_rows.content(store, one.content_hash).html for one in Sender(store, None).begin(2)]
+    assert f'<p style="{style}">Hello, <b>{{{{ name }}}}</b></p>' in shown[1]
+    assert all("prefers-color-scheme: dark" in html for html in shown)
 
 
 def test_marks_in_what_a_program_hands_in_are_not_ours(api: Api, store: SqliteStore) -> None:

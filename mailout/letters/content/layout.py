@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape, unescape
 
-from css_inline import CSSInliner
+from css_inline import CSSInliner, InlineError
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
@@ -17,7 +18,15 @@ from mailout.letters.content.document import Document, one_line
 from mailout.letters.content.footer import UNSUBSCRIBE, Footer
 from mailout.letters.content.languages import FALLBACK, Language, language
 from mailout.letters.content.mail_blocks import for_mail, is_right_to_left
-from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL, Content, Segments, clean
+from mailout.letters.content.model import (
+    UNSUBSCRIBE_URL,
+    VIEW_URL,
+    Content,
+    Segments,
+    clean,
+    mark,
+    without_references,
+)
 from mailout.letters.content.plaintext import screen_width
 from mailout.letters.content.variables import marked_for_html, without_fallback
 
@@ -28,6 +37,8 @@ _TAG = re.compile(r"<[^<>]*>")
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
+BODY = mark("body")
+"""In its place while the layout's CSS is inlined without it."""
 
 TEMPLATES = Environment(
     loader=PackageLoader("mailout.letters.content"),
@@ -118,7 +129,9 @@ def framed(
     is_rtl = is_right_to_left(document.text_body)
     direction = "rtl" if is_rtl else "ltr"
     body = document.html_body if as_given else for_mail(_unbroken(document.html_body), direction)
-    html = TEMPLATES.get_template("layout.html.j2").render(
+    body = without_references(body)
+    page = partial(
+        TEMPLATES.get_template("layout.html.j2").render,
         lang=asked or document.lang,
         asked=asked,
         dir=Markup(' dir="rtl"') if is_rtl else "",
@@ -135,12 +148,16 @@ def framed(
         excerpt=document.excerpt,
         byline=document.byline,
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
-        body=Markup(body),  # noqa: S704 (a Document promises to be safe)
         why=why,
         reader_links=reader_links,
-        footer=Markup(footer),  # noqa: S704 (its values are escaped)
+        footer=Markup(without_references(footer)),  # noqa: S704 (its values are escaped)
     )
-    shown = marked_for_html(_lines(INLINER.inline(html)))
+    html = page(body=Markup(body))  # noqa: S704 (a Document promises to be safe)
+    try:
+        inlined = INLINER.inline(html)
+    except InlineError:  # a style that is no CSS, such as another engine's placeholder: it stays as it is
+        inlined = INLINER.inline(page(body=BODY)).replace(BODY, body)
+    shown = marked_for_html(_lines(inlined))
     _check_marks(html, shown)
     return shown
 

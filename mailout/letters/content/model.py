@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,8 @@ from typing import Any
 MARK_OPEN, MARK_CLOSE = "\ue000", "\ue001"
 """Around a variable's name in content. Private-use characters: `clean` takes them out of what people wrote,
 so nothing that a person types can be mistaken for a mark."""
+_AS_REFERENCES = re.compile(r"&#(?:x0*e00[01](?![0-9a-f])|0*5734[45](?![0-9]));?", re.IGNORECASE)
+UNSHOWABLE = "\ufffd"
 
 
 def mark(name: str) -> str:
@@ -18,8 +21,14 @@ def mark(name: str) -> str:
 
 
 def clean(written: str) -> str:
-    """What people wrote, without the two characters that are ours."""
-    return written.replace(MARK_OPEN, "").replace(MARK_CLOSE, "")
+    """What people wrote, without the two characters that are ours, however they are written."""
+    return without_references(written.replace(MARK_OPEN, "").replace(MARK_CLOSE, ""))
+
+
+def without_references(html: str) -> str:
+    """Whoever decodes this HTML gets no mark that was not there. Something takes the place of a reference, or
+    what stood around it could make another one."""
+    return _AS_REFERENCES.sub(UNSHOWABLE, html)
 
 
 def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
@@ -46,10 +55,15 @@ class Segments:
 
     @classmethod
     def of(cls, text: str) -> Segments:
-        parts: list[str] = []
-        for piece in text.split(MARK_OPEN):
+        """One half of a mark alone is text like any other."""
+        before, *pieces = text.split(MARK_OPEN)
+        parts = [before]
+        for piece in pieces:
             name, closed, literal = piece.partition(MARK_CLOSE)
-            parts.extend((name, literal) if closed else (piece,))
+            if closed:
+                parts += (name, literal)
+            else:
+                parts[-1] += MARK_OPEN + piece
         return cls(tuple(parts))
 
     @property

@@ -13,7 +13,7 @@ from mailout.letters.content.document import Document
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.markdown import parse_markdown
-from mailout.letters.content.model import PREFERENCES_URL, UNSUBSCRIBE_URL, mark
+from mailout.letters.content.model import PREFERENCES_URL, UNSUBSCRIBE_URL, Segments, mark
 from mailout.letters.content.notion import Block
 from mailout.letters.content.notion import render as notion_page
 
@@ -86,6 +86,14 @@ def test_whatever_is_written_the_marks_and_the_footer_are_there(body):
     document = replace(parse_markdown(f"x\n\n{body}", "n.md").document, subject="s", media=())
     document = replace(document, html_body=document.html_body.replace("\ue000", "").replace("\ue001", ""))
     assert render(document, FOOTER).html_segments.names == (UNSUBSCRIBE_URL,)
+
+
+def test_half_a_mark_is_text():
+    """Content of before may hold one: its mail must not end whoever sends it."""
+    for text in ("a\ue000b", "a\ue001b", "\ue000", "\ue001\ue000", "a\ue000b\ue000c\ue001d"):
+        found = Segments.of(text)
+        assert len(found.parts) % 2 == 1
+        assert found.fill({name: mark(name) for name in found.names}) == text
 
 
 def test_a_subject_is_one_line():
