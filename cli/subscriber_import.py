@@ -25,6 +25,7 @@ from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
@@ -112,12 +113,15 @@ def import_(
         found.plan.require_answered()
         note("Nothing was written.")
         return
+    key, is_new = list_for(engine.store, list_key) if list_key else (None, False)
     agreed = _agreed(found, yes)
-    id, counts = import_into(engine, found, list_key, agreed=agreed)
+    id, counts = import_into(engine, found, key, agreed=agreed)
     if json:
         print_json(_result(found, id, counts))
         return
     show_counts(found, counts)
+    if is_new:
+        note(f"The list {key} is new; `mailout lists edit {key}` names it.")
     note(f"To undo it, before any of them is mailed: mailout subscribers undo-import {id}")
     if rejects is not None:
         say(f"The rows left out are in {rejects}.")

@@ -11,6 +11,7 @@ from cli.output import Json, answer, item, note, print_json, say
 from cli.tables import TextTable
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso
+from mailout.letters.audience import list_rows
 from mailout.letters.audience.segment_tree import Segment, Tree, whole
 from mailout.letters.audience.segments import read_segment
 from mailout.outbox.queue import segment_names
@@ -91,7 +92,8 @@ def count(
             tree = segment_names.bound(store, read_segment(filter or "").tree)
             for warning in segment_names.warnings(store, tree):
                 note(f"Check: {warning}")
-        counted = _counted(store, list_key, tree)
+        key = list_rows.by_key_or_name(store, list_key).key if list_key else None
+        counted = _counted(store, key, tree)
     answer(json, counted, f"{_reach(counted)}.")
 
 

@@ -23,6 +23,7 @@ from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import people_lines, safe
 from mailout.letters.audience import list_rows, subscriber_rows
+from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow
@@ -129,14 +130,14 @@ def add(
             remedy="One looks like ocd-division/country:us/state:oh/county:franklin.",
         )
     store = open_engine().store
+    key, is_new_list = list_for(store, list_key) if list_key else (None, False)
     row = SubscriberRow(
         email.strip(TRIM),
         norm,
         ocd_ids=ocd_ids,
         attributes={"name": name} if name else {},
-        lists=[list_key] if list_key else [],
+        lists=[key] if key else [],
     )
-    is_new_list = list_key is not None and list_rows.list_or_none(store, list_key) is None
     counts = store.import_subscribers([row], own_sign_up=signed_up)
     if counts.forgotten:
         raise UsageError(
@@ -150,7 +151,7 @@ def add(
         stands = f"{person['status']} and stays so"
     text = f"{norm} is {stands}."
     if is_new_list:
-        text += f" The list {list_key} is new; `mailout lists edit {list_key}` names it."
+        text += f" The list {key} is new; `mailout lists edit {key}` names it."
     answer(json, person, text)
 
 
@@ -166,9 +167,13 @@ def unsubscribe(
     norm = _address(email)
     store = open_engine().store
     store.normalise_addresses()
-    store.unsubscribe(norm, list_key)
-    text = f"{norm} gets no more mail{f' of the list {list_key}' if list_key else ''}."
-    answer(json, {"email": norm, "list": list_key}, text)
+    key = list_rows.by_key_or_name(store, list_key).key if list_key else None
+    is_known = subscriber_rows.is_known(store, norm)
+    store.unsubscribe(norm, key)
+    text = f"{norm} gets no more mail{f' of the list {key}' if key else ''}."
+    if not is_known:
+        text = f"{norm} was not known. No import will subscribe them{f' to {key}' if key else ''}."
+    answer(json, {"email": norm, "list": key}, text)
 
 
 @app.command("show", epilog="Example: mailout subscribers show ana@example.org")

@@ -16,6 +16,7 @@ from gateway.dashboard.views import go_to
 from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, UsageError
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
+from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.wishes import ANY, EVERYBODY, Answers, Meaning, Verdicts, in_words, refused
 
@@ -149,7 +150,9 @@ def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
     if found.plan.agreement() and not form.get("agreed"):
         raise UsageError("Nothing was imported: somebody has to say that these people agreed to get mail.")
     agreed = by if found.plan.agreement() else ""
-    _, counts = import_people(store, found, by=by, agreed=agreed, list_key=form.get("list").strip() or None)
+    listed = form.get("list").strip()
+    key = list_for(store, listed)[0] if listed else None
+    _, counts = import_people(store, found, by=by, agreed=agreed, list_key=key)
     said = f"{found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
     said += f" {counts.unchanged:,} as before."
     if counts.kept_status:

@@ -21,6 +21,7 @@ from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
+from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
@@ -124,6 +125,7 @@ def add(act: AdminAct) -> Response:
     norm = normalise(written)
     if isinstance(norm, Dropped):
         raise UsageError(f"{written or 'An empty field'} is not an address: {IN_WORDS[norm]}.")
+    listed = list_for(act.desk.store, listed)[0] if listed else ""
     act.back_to(_page_of(norm))
     attributes, lists = {"name": name} if name else {}, [listed] if listed else []
     row = SubscriberRow(written, norm, attributes=attributes, lists=lists)
@@ -134,12 +136,13 @@ def add(act: AdminAct) -> Response:
 
 @routes.post("/person/edit")
 def edit(act: AdminAct) -> Response:
-    """Name and attributes; an empty field takes an attribute away."""
+    """Name and attributes; an empty field takes an attribute away. What the form did not show stays: the
+    person or an import may have added it meanwhile."""
     norm = _named(act)
     known = subscriber_rows.subscriber(act.desk.store, norm)["attributes"]
     texts = act.form.beginning("attribute:") | {act.form.get("new").strip(): act.form.get("value")}
-    kept = {name: value for name, value in known.items() if name not in _texts(known)}
     given = {name.strip(): value.strip() for name, value in texts.items()}
+    kept = {name: value for name, value in known.items() if name not in given}
     if len(given) > MOST_ATTRIBUTES or any(len(v) > MOST_VALUE_CHARACTERS for v in given.values()):
         raise UsageError("Nothing is changed: that is more than an attribute can hold.")
     changed = {name: value for name, value in given.items() if name and value}

@@ -14,7 +14,7 @@ import pytest
 from gateway.dashboard import letter_numbers
 from mailout.base.ids import mailout_id
 from mailout.insight.history import history_rows
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
@@ -190,6 +190,26 @@ def test_a_persons_name_and_attributes_are_edited_and_nothing_else(dashboard: Si
     assert "Saved." in dashboard.act("/person/edit", email=ANA, **fields).text
     known = subscriber_rows.subscriber(dashboard.store, ANA)["attributes"]
     assert known == {"name": "Ana Maria", "boat": "Gaivota", "visits": {"n": 3}}
+
+
+def test_what_came_while_the_form_was_open_stays(dashboard: Site) -> None:
+    """A language that the reader chose, an attribute that an import brought."""
+    dashboard.sign_in()
+    dashboard.store.edit_subscriber(ANA, {"name": "Ana", "city": "Porto", "language": "de"})
+    dashboard.act("/person/edit", email=ANA, **{"attribute:name": "Ana", "attribute:city": ""})
+    known = subscriber_rows.subscriber(dashboard.store, ANA)["attributes"]
+    assert known == {"name": "Ana", "language": "de"}
+
+
+def test_somebody_is_put_on_the_list_that_is_meant_or_on_none(dashboard: Site) -> None:
+    dashboard.sign_in()
+    (known,) = [one for one in list_rows.lists(dashboard.store) if one.key == "newsletter"]
+    dashboard.act("/people/add", email="new@example.org", list=known.name.upper())
+    lists = subscriber_rows.subscriber(dashboard.store, "new@example.org")["lists"]
+    assert [one["list_key"] for one in lists] == ["newsletter"]
+    for odd in ("no<script>", "a\r\nBcc: x@example.org", "x" * 1800):
+        assert "There is no list" in dashboard.act("/people/add", email="stranger@example.org", list=odd).text
+    assert not subscriber_rows.is_known(dashboard.store, "stranger@example.org")
 
 
 def test_the_export_has_whom_the_filter_shows(dashboard: Site) -> None:

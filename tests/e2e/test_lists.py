@@ -44,3 +44,47 @@ def test_a_pause_is_told_wherever_a_person_looks(mailout: Commands) -> None:
     report = mailout("status", "letter", "--json").data
     assert report["snoozed"] == 1
     assert "asked for a pause" in mailout("status", "letter").out
+
+
+def test_a_list_is_meant_by_its_name_too_and_never_made_a_second_time(mailout: Commands) -> None:
+    """A second list of the same name would get its letters, and nobody's unsubscribe."""
+    mailout("lists", "add", "weekly", "--name", "Weekly news")
+    file = mailout.folder / "people.csv"
+    file.write_text(f"email,lists\n{ANA},WEEKLY NEWS\n{BEN},Weekly news|weekly\n", encoding="utf-8")
+    mailout("subscribers", "import", file, "--yes", "--list", "weekly News")
+    mailout("subscribers", "add", "cat@example.org", "--list", "Weekly News")
+    gone = mailout("subscribers", "unsubscribe", ANA, "--list", "weekly news")
+    assert gone.out.strip() == f"{ANA} gets no more mail of the list weekly."
+    assert [one["key"] for one in mailout("lists", "list", "--json").data] == ["general", "weekly"]
+    told = [mailout("subscribers", "show", one, "--json").data["lists"] for one in (ANA, BEN)]
+    assert [[(one["list_key"], one["unsubscribed_at"] is None) for one in lists] for lists in told] == [
+        [("weekly", False)],
+        [("weekly", True)],
+    ]
+    counted = mailout("segments", "count", "--filter", "never mailed", "--list", "Weekly news", "--json")
+    assert counted.data["people"] == 2
+
+
+def test_a_list_that_is_mistyped_is_not_taken_for_done(mailout: Commands) -> None:
+    mailout("lists", "add", "weekly", "--name", "Weekly news")
+    mailout.people(ANA)
+    for command in (
+        ("subscribers", "unsubscribe", ANA, "--list", "wekly"),
+        ("segments", "count", "--filter", "never mailed", "--list", "wekly"),
+        ("subscribers", "add", BEN, "--list", "Wekly news"),
+    ):
+        refused = mailout(*command)
+        assert (refused.code, "Did you mean Weekly news" in refused.one_line) == (2, True), command
+    long = mailout.folder / "long.csv"
+    long.write_text(f"email,lists\n{BEN},{'x' * 201}\n", encoding="utf-8")
+    refused = mailout("subscribers", "import", long, "--yes")
+    assert (refused.code, "Nothing was imported" in refused.one_line) == (2, True)
+    assert [one["email"] for one in mailout("subscribers", "list", "--json").data] == [ANA]
+    unknown = mailout("subscribers", "unsubscribe", BEN)
+    assert unknown.out.strip() == f"{BEN} was not known. No import will subscribe them."
+    assert "is new" in mailout("subscribers", "import", _one(mailout), "--yes", "--list", "monthly").err
+
+
+def _one(mailout: Commands) -> str:
+    (mailout.folder / "one.csv").write_text("email\neve@example.org\n", encoding="utf-8")
+    return "one.csv"

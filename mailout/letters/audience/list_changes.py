@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from mailout.base.errors import UsageError
+from mailout.base.errors import NotFound, UsageError
 from mailout.base.setting_values import Address, Color, Links, Locale, Url
 from mailout.letters.audience.list_rows import List, by_key_or_name, lists, require_own_name
 from mailout.letters.audience.port import Subscribers
@@ -42,6 +42,17 @@ def add_list(store: Subscribers, key: str, changes: Mapping[str, Any]) -> List:
             remedy="Use lowercase letters, digits, . _ - and at most 60 characters. People read its name.",
         )
     return _save(store, old or List(key, key), changes)
+
+
+def list_for(store: Subscribers, written: str) -> tuple[str, bool]:
+    """The key of the list that people are put on, and whether it is new. A name means the list that has it:
+    a second one of the same name would get its letters, and nobody's unsubscribe."""
+    try:
+        return by_key_or_name(store, written).key, False
+    except NotFound as unknown:
+        if not KEY.fullmatch(written.strip()):
+            raise UsageError(f"There is no list {written.strip()}.", remedy=unknown.remedy) from None
+        return written.strip(), True
 
 
 def edit_list(store: Subscribers, key_or_name: str, changes: Mapping[str, Any]) -> List:

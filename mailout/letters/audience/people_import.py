@@ -19,6 +19,7 @@ from mailout.base.addresses import TRIM, Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience.columns import EMAIL_HEADERS
 from mailout.letters.audience.frame import FRAME_ROWS, STATUSES, merge
+from mailout.letters.audience.list_rows import lists
 from mailout.letters.audience.people_rows import ATTRIBUTE_PREFIX, BAD_PLACE, Reject, checked, without_doubt
 from mailout.letters.audience.people_table import PeopleTable, people_table, questions_about
 from mailout.letters.audience.plan import ImportPlan
@@ -26,6 +27,9 @@ from mailout.letters.audience.port import ImportCounts, ImportRecord, Subscriber
 from mailout.letters.audience.table_file import open_tables
 from mailout.letters.audience.tables import key
 from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion
+
+MOST_LIST_CHARACTERS = 200
+"""A list stands in every link to leave it by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class PeopleImport:
     dropped: Mapping[Dropped, int]  # duplicates too: they are merged, not rejected
     rejects: Sequence[Reject]  # in the order of the file
     _people: pl.DataFrame
+
+    def lists(self) -> set[str]:
+        """The names of all lists in it."""
+        joined = self._people["lists"].unique() if "lists" in self._people.columns else ()
+        return {name for one in joined for name in _values(one)}
 
     def batches(self, size: int = 5_000) -> Iterator[list[SubscriberRow]]:
         """Everybody, by `email_norm`, in rows as a store imports them. Refused while a question is open."""
@@ -57,17 +66,38 @@ def import_people(
 ) -> tuple[str, ImportCounts]:
     """Written down first with what was decided, so that it can be taken back. `agreed`: who said so."""
     found.plan.require_answered()
+    keys = _keys_of(store, found)
     id = str(uuid4())
     decisions = found.plan.decisions() | ({"agreed": agreed} if agreed else {})
     decisions |= {"list": list_key} if list_key else {}
     store.begin_import(ImportRecord(id, by, found.plan.file, decisions, found.plan.counts()))
     totals = ImportCounts()
     for batch in found.batches():
-        if list_key is not None:
-            batch = [replace(row, lists=(*row.lists, list_key)) for row in batch]
+        if keys or list_key is not None:
+            batch = [replace(row, lists=_listed(row.lists, keys, list_key)) for row in batch]
         totals += store.import_subscribers(batch, import_id=id)
         progress(len(batch))
     return id, totals
+
+
+def _keys_of(store: Subscribers, found: PeopleImport) -> dict[str, str]:
+    """Of lists that the file calls by their names, or in another case. Others it makes, as it writes them."""
+    known = {name.casefold(): one.key for one in lists(store) for name in (one.name, one.key)}
+    keys = {}
+    for name in found.lists():
+        if len(name) > MOST_LIST_CHARACTERS or not name.isprintable():
+            raise UsageError(
+                f"Nothing was imported: {name[:40]!r}… is not a list's name.",
+                remedy=f"A name has at most {MOST_LIST_CHARACTERS} characters, on one line.",
+            )
+        if (key := known.get(name.casefold(), name)) != name:
+            keys[name] = key
+    return keys
+
+
+def _listed(names: Sequence[str], keys: Mapping[str, str], also: str | None) -> tuple[str, ...]:
+    listed = [keys.get(name, name) for name in names]
+    return tuple(dict.fromkeys(listed if also is None else [*listed, also]))
 
 
 def read_people(path: Path, answers: Answers | None = None) -> PeopleImport:

@@ -66,6 +66,10 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
     return {**found, "lists": store.select(SUBSCRIPTIONS, {"email": email_norm})}
 
 
+def is_known(store: Reads, email_norm: str) -> bool:
+    return first(store, COLUMNS, {"email_norm": email_norm}) is not None
+
+
 def consents(store: Reads, email_norm: str) -> Sequence[Consent]:
     """What they agreed to by confirming a sign-up or on their preferences, the first one first."""
     return list(every(store, CONSENTS, {"email": email_norm}, order=["at"]))
