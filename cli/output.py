@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import textwrap
 from typing import Annotated, Any
@@ -82,6 +83,11 @@ def answer(json: bool, data: Any, text: str) -> None:
         say(text)
 
 
+def stop_at_ctrl_c() -> None:
+    """Before every question: polars, once imported, has a terminal wait on as if nothing had been pressed."""
+    signal.siginterrupt(signal.SIGINT, True)
+
+
 def confirm(question: str, yes: bool) -> None:
     """Before what cannot be undone. Where nobody can be asked, only `--yes` will do."""
     if yes:
@@ -91,6 +97,7 @@ def confirm(question: str, yes: bool) -> None:
     said, last = question.rpartition(". ")[::2]  # what is long is folded before the question itself
     if said:
         note(f"{said}.")
+    stop_at_ctrl_c()
     if not typer.confirm(last, default=False, err=True):
         note("Nothing was done.")
         raise typer.Exit(1)

@@ -16,7 +16,7 @@ import typer
 from rich.progress import Progress
 
 from cli.engine import open_engine
-from cli.output import Json, Yes, confirm, err, item, note, print_json, say
+from cli.output import Json, Yes, confirm, err, item, note, print_json, say, stop_at_ctrl_c
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
@@ -170,12 +170,14 @@ def _ask(question: ImportQuestion) -> Verdicts:
 
 def _gets_mail(question: ImportQuestion, value: str) -> bool:
     asked = f"Do those {question.shown[value]:,} with “{in_words(value)}” get mail?"
+    stop_at_ctrl_c()
     return typer.confirm(asked, default=None, err=True)
 
 
 def _choose(lines: Sequence[str]) -> int:
     for number, line in enumerate(lines, start=1):
         note(f"  {number}  {line}")
+    stop_at_ctrl_c()
     while not 1 <= (number := typer.prompt("Number (Ctrl-C: stop)", type=int, err=True)) <= len(lines):
         note(f"One from 1 to {len(lines)}.")
     return int(number) - 1
@@ -192,6 +194,7 @@ def _agreed(found: PeopleImport, yes: bool) -> str:
         return f"{who()}, by --yes"
     if not _is_terminal():
         raise UsageError(question, remedy="If they did: --yes. Nothing was imported.")
+    stop_at_ctrl_c()
     if not typer.confirm(question, default=False, err=True):
         note("Nothing was imported.")
         raise typer.Exit(1)

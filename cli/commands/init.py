@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import Json, Yes, note, print_json, say
+from cli.output import Json, Yes, note, print_json, say, stop_at_ctrl_c
 from mailout.base.addresses import parse_address_list
 from mailout.base.dotenv_file import DOTENV, dotenv, write_settings
 from mailout.base.errors import SettingsError, UsageError
@@ -136,6 +136,7 @@ def _ask(answers: dict[str, str], known: Mapping[str, str], *, asking: bool) -> 
 def _answer(question: SetupQuestion, offered: str | None) -> str:
     """Asked again until it can be used."""
     while True:
+        stop_at_ctrl_c()
         answer: str = typer.prompt(question.words, default=offered, err=True).strip()
         try:
             _check(question.setting, answer)

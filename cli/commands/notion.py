@@ -9,7 +9,7 @@ import typer
 from pydantic import SecretStr
 
 from cli.engine import command_group, read_settings
-from cli.output import Json, note, print_json, say
+from cli.output import Json, note, print_json, say, stop_at_ctrl_c
 from mailout.app import wiring
 from mailout.base.dotenv_file import DOTENV, write_settings
 from mailout.base.errors import SettingsError
@@ -73,6 +73,7 @@ def _with_token(settings: Settings) -> tuple[Settings, dict[str, str]]:
             "NOTION_TOKEN: is missing.",
             remedy="Make an integration at notion.so/my-integrations and set its token.",
         )
+    stop_at_ctrl_c()
     token = typer.prompt("The integration's token (it is not shown)", hide_input=True, err=True).strip()
     return settings.model_copy(update={"notion_token": SecretStr(token)}), {"NOTION_TOKEN": token}
 

@@ -215,7 +215,7 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
     code, reason = row["error_code"], row["error_message"]
     if row["state"] in WAITING and code is None:
         waiting = store.single_mails_waiting(rehearsal=row["is_rehearsal"])
-        code, reason = (waiting.held.code, waiting.held.why) if waiting.held and waiting.due else (None, None)
+        code, reason = (waiting.hold.code, waiting.hold.why) if waiting.hold and waiting.due else (None, None)
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],

@@ -22,8 +22,11 @@ from mailout.outbox.delivery.compose import SingleComposer
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.delivery.single_mails import (
     CANCELLED,
+    NO_SENDER,
     OURS,
     SIGNED_LINK,
+    UNSERVED,
+    UNSERVED_SECONDS,
     Category,
     SignedLink,
     SingleMail,
@@ -384,6 +387,18 @@ def test_why_single_mails_wait_is_known_since_it_began_and_only_while_one_waits(
     store.hold_single_mails(None, rehearsal=True)
     assert store.single_mails_waiting(rehearsal=True).held is None
     assert not queue_rows.all_paused(store)
+
+
+def test_mails_that_nobody_sends_say_so(store: Store, factory: StoreFactory) -> None:
+    """Where only a gateway runs they wait for ever, and every page would say that all is well."""
+    store.accept_single_mails([mail("a")])
+    factory.set_now(NOON + UNSERVED_SECONDS - 1)
+    assert store.single_mails_waiting(rehearsal=True).hold is None
+    factory.set_now(NOON + UNSERVED_SECONDS)
+    assert store.single_mails_waiting(rehearsal=True).hold == SingleMailsHeld(NOON, NO_SENDER, UNSERVED, True)
+    assert store.single_mails_waiting(rehearsal=False).hold is None
+    Sender(store, None)
+    assert store.single_mails_waiting(rehearsal=True).hold is None
 
 
 def test_a_link_that_waits_counts_as_a_single_mail_and_an_alert_does_not(store: Store) -> None:

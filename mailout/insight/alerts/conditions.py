@@ -21,6 +21,7 @@ from mailout.insight.reporting.phrases import (
     single_mails_wait,
     waiting,
 )
+from mailout.outbox.delivery.single_mails import NO_SENDER
 from mailout.outbox.queue.deferrals import ENOUGH_SENT
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
@@ -188,6 +189,8 @@ def _single_mails(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
     if waiting is None or waiting.hold is None or said is None:
         return
     hold = waiting.hold
+    if hold.code == NO_SENDER:  # whoever runs here sends them, unless a person has paused everything
+        return
     yield Alert(
         key=f"single mails {hold.code}",
         kind=AlertKind.SINGLE_MAILS,

@@ -148,6 +148,11 @@ class _ToTree(Transformer_NonRecursive[Token, Tree]):
                     remedy=f"Write it as {_text(field)} {said} 2026-01-31, without quotes.",
                 )
             said = {"before": "<", "after": ">"}[said]
+        if said in ("<", "<=", ">", ">=") and _value(value)[0] == "text":
+            raise SegmentError(
+                f"`{said}` compares numbers and days, and {_text(value)!r} is neither.",
+                remedy=f"Write it without quotes: {_text(field)} {said} 65.",
+            )
         if said == "!=":
             return ["not", _compare(field, "in", [value])]
         return _compare(field, "in" if said == "=" else said, [value])

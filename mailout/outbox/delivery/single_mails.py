@@ -106,6 +106,12 @@ class Acceptance:
     request_id: str | None = None  # of the request that handed it in first
 
 
+UNSERVED_SECONDS = 300.0
+"""A run that is asked for starts within a minute, also on a busy machine."""
+NO_SENDER = "no_sender"
+UNSERVED = "Nothing is sending them. Start `mailout up`, or resume if everything is paused."
+
+
 @dataclass(frozen=True, slots=True)
 class SingleMailsHeld:
     """Why they are not sent although somebody tries."""
@@ -130,8 +136,13 @@ class SingleMailsWaiting:
 
     @property
     def hold(self) -> SingleMailsHeld | None:
-        """What keeps somebody waiting now."""
-        return self.held if self.due or (self.held and self.held.notifications) else None
+        """What keeps somebody waiting now: the reason of the last run, or that there is none."""
+        if self.held is not None:
+            return self.held if self.due or self.held.notifications else None
+        since = self.due_since
+        if not self.due or self.is_served or since is None or self.now - since < UNSERVED_SECONDS:
+            return None
+        return SingleMailsHeld(since, NO_SENDER, UNSERVED, needs_person=True)
 
 
 class SingleMails(Reads, Protocol):

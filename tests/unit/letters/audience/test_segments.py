@@ -150,7 +150,7 @@ def test_an_attribute_is_text_a_number_or_a_truth_value_and_else_blank(value: An
 
 
 @pytest.mark.parametrize(
-    "written", ["city = Porto", "city != Porto", "not city = Porto", "city > a", "city < z"]
+    "written", ["city = Porto", "city != Porto", "not city = Porto", "city > -1", "city < 9"]
 )
 def test_a_blank_matches_nothing_but_not_has(written: str) -> None:
     blanks: tuple[Any, ...] = ("", " ", None, [])
@@ -158,6 +158,14 @@ def test_a_blank_matches_nothing_but_not_has(written: str) -> None:
         nobody = Person(email="a@example.org", joined="2026-01-01", attributes={"city": city})
         assert not matches(read_segment(written).tree, nobody)
         assert matches(read_segment("not has city").tree, nobody)
+
+
+@pytest.mark.parametrize("written", ['age < "65"', "age >= sixty", 'age > "2026-01-31"', "age <= x"])
+def test_what_is_neither_a_number_nor_a_day_is_not_compared(written: str) -> None:
+    """As text 100 comes before 65: the wrong people would get a letter."""
+    with pytest.raises(SegmentError, match="compares numbers and days") as caught:
+        read_segment(written)
+    assert "without quotes" in (caught.value.remedy or "")
 
 
 def test_numbers_days_and_text_are_told_apart() -> None:
