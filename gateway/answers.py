@@ -15,13 +15,14 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect, Request
 
+from gateway.multipart import MOST_FIELDS, MULTIPART, Parts, kind_of
+
 MAX_BODY = 1024 * 1024
 """What SNS sends has at most 256 KB, quoted within JSON up to double that; Notion sends properties along."""
 
 MAX_SMALL_BODY = 64 * 1024
 """Of a request that is a few fields."""
 
-MOST_FORM_FIELDS = 500
 
 WORDS = {
     400: "bad request",
@@ -147,10 +148,24 @@ def form_within(most: int) -> Any:
     """A dependency: the form that was posted, 413 if it has more than `most` bytes."""
 
     async def read(request: Request) -> Form:
-        body = (await read_body(request, most)).decode("utf-8", "replace")
+        kind, boundary = kind_of(request)
+        raw = await read_body(request, most)
+        if kind == MULTIPART:
+            return _fields_in(boundary, raw)
         try:
-            return parse_qs(body, max_num_fields=MOST_FORM_FIELDS)
+            return parse_qs(raw.decode("utf-8", "replace"), max_num_fields=MOST_FIELDS)
         except ValueError:
             raise HTTPException(400) from None
 
     return Depends(read)
+
+
+def _fields_in(boundary: bytes, raw: bytes) -> Form:
+    """None, if it is broken: that keeps nobody from leaving by one click."""
+    form: dict[str, list[str]] = {}
+    try:
+        for name, value in Parts.read(boundary, raw).fields:
+            form.setdefault(name, []).append(value)
+    except ValueError:
+        return {}
+    return form

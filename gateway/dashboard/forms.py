@@ -12,19 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from gateway.answers import read_body
+from gateway.multipart import MOST_FIELDS, MULTIPART, Parts, kind_of
 
 MAX_FORM_BYTES = 64 * 1024
-MOST_FIELDS = 500
-MOST_CONTENT_TYPE_CHARACTERS = 300
-"""A boundary has at most 70."""
-MOST_PART_HEADERS, MOST_PART_HEADER_BYTES = 4, 2048
 UPLOAD_KEPT_SECONDS = 3600.0
 NAME_LENGTH = 60
 """Characters of a file's name: of up to four bytes each, and disks take 255."""
@@ -47,7 +42,7 @@ class Form:
 
 async def read_form(request: Request) -> Form:
     """Fields alone, urlencoded: nothing else is read, whatever it calls itself."""
-    if _kind(request)[0] not in (b"", b"application/x-www-form-urlencoded"):
+    if kind_of(request)[0] not in (b"", b"application/x-www-form-urlencoded"):
         raise HTTPException(415)
     raw = await read_body(request, MAX_FORM_BYTES)
     try:
@@ -59,69 +54,15 @@ async def read_form(request: Request) -> Form:
 
 async def read_upload(request: Request, most: int) -> Form:
     """A file beside the fields, as multipart/form-data. Only for those who are signed in."""
-    kind, options = _kind(request)
-    if kind != b"multipart/form-data":
+    kind, boundary = kind_of(request)
+    if kind != MULTIPART:
         return await read_form(request)
-    if not options.get(b"boundary"):
-        raise HTTPException(400)
     raw = await read_body(request, most)
     try:
-        return await run_in_threadpool(_Parts().read, options[b"boundary"], raw)
-    except FormParserError:
+        parts = await run_in_threadpool(Parts.read, boundary, raw)
+    except ValueError:
         raise HTTPException(400) from None
-
-
-def _kind(request: Request) -> tuple[bytes, dict[bytes, bytes]]:
-    written = request.headers.get("content-type", "")
-    if len(written) > MOST_CONTENT_TYPE_CHARACTERS:
-        raise HTTPException(415)
-    return parse_options_header(written)
-
-
-class _Parts:
-    """Collects the parts. A part in a part is not looked into: its text is the part's."""
-
-    def __init__(self) -> None:
-        self._fields: list[tuple[str, str]] = []
-        self._files: list[tuple[str, bytes]] = []
-        self._header, self._value, self._data = bytearray(), bytearray(), bytearray()
-        self._options: dict[bytes, bytes] = {}
-
-    def read(self, boundary: bytes, raw: bytes) -> Form:
-        parser = MultipartParser(
-            boundary,
-            {
-                "on_part_begin": self._begin,
-                "on_header_field": lambda data, start, end: self._header.extend(data[start:end]),
-                "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
-                "on_header_end": self._end_header,
-                "on_part_data": lambda data, start, end: self._data.extend(data[start:end]),
-                "on_part_end": self._end,
-            },
-            max_header_count=MOST_PART_HEADERS,
-            max_header_size=MOST_PART_HEADER_BYTES,
-        )
-        parser.write(raw)
-        parser.finalize()
-        return Form(self._fields, *(self._files[0] if self._files else ()))
-
-    def _begin(self) -> None:
-        if len(self._fields) + len(self._files) >= MOST_FIELDS:
-            raise FormParserError("too many parts")
-        self._options = {}
-        self._data = bytearray()
-
-    def _end_header(self) -> None:
-        if self._header.lower() == b"content-disposition":
-            self._options = parse_options_header(bytes(self._value))[1]
-        self._header, self._value = bytearray(), bytearray()
-
-    def _end(self) -> None:
-        name = self._options.get(b"name", b"").decode("utf-8", "replace")
-        if b"filename" in self._options:
-            self._files.append((self._options[b"filename"].decode("utf-8", "replace"), bytes(self._data)))
-        else:
-            self._fields.append((name, self._data.decode("utf-8", "replace")))
+    return Form(parts.fields, *(parts.files[0] if parts.files else ()))
 
 
 def in_a_while(seconds: float, do: Callable[[], None]) -> None:

@@ -11,8 +11,9 @@ from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 
 from gateway.dashboard.desk import Admin, AdminAct, page_routes, read_act
-from gateway.dashboard.forms import MOST_FIELDS, Form
+from gateway.dashboard.forms import Form
 from gateway.dashboard.views import go_to
+from gateway.multipart import MOST_FIELDS
 from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, UsageError
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key

@@ -79,6 +79,14 @@ def text_of(mail: Any) -> str:
     return str(mail.get_body(("plain",)).get_content())
 
 
+def test_a_script_may_send_form_data(
+    gateway: Client, settings: Settings, store: SqliteStore, clock: FakeClock
+) -> None:
+    fields = {"email": (None, ANN), "list": (None, "news")}
+    assert gateway.post("/join", files=fields, headers={"accept": "application/json"}).status_code == 200
+    assert len(mails(settings, store, clock)) == 1
+
+
 def link_in(mail: Any) -> str:
     """The link's path and token; its host is PUBLIC_URL's."""
     (found,) = re.findall(rf"{re.escape(PUBLIC)}(/join/confirm\?token=[\w.-]+)", text_of(mail))

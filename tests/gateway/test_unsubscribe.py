@@ -229,6 +229,17 @@ def test_a_mistake_can_be_taken_back(gateway: Client, store: SqliteStore, list_k
     assert (status(store), lists(store)) == ("active", {"weekly", "daily"})
 
 
+def test_a_form_in_parts_is_read_like_any_other(gateway: Client, store: SqliteStore) -> None:
+    """RFC 8058 has mail programs send either; what is broken keeps nobody from leaving."""
+    assert gateway.post(link(), files={"List-Unsubscribe": (None, "One-Click")}).status_code == 200
+    assert status(store) == "unsubscribed"
+    assert gateway.post(link(), files={"action": (None, "keep")}).status_code == 200
+    assert status(store) == "active"
+    broken = {"content-type": "multipart/form-data"}
+    assert gateway.post(link(), content=b"--x", headers=broken).status_code == 200
+    assert status(store) == "unsubscribed"
+
+
 @pytest.mark.parametrize("name", ["Complaint", "Bounce"])
 def test_after_a_complaint_or_bounce_there_is_no_way_back(
     gateway: Client, store: SqliteStore, name: str
