@@ -1,4 +1,6 @@
-"""`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back."""
+"""`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back.
+
+What the database has surely undone is asked again by `until_free`, and nothing else."""
 
 from __future__ import annotations
 
