@@ -34,7 +34,10 @@ def test_what_holds_is_kept_with_its_beginning_until_it_ends(store: Store, facto
     factory.set_now(NOON + 60)
     assert store.alerts_hold(["a"], NOON + 60) == [KnownAlert("a", NOON)]
     assert alert_rows.alert_signs(store, ACCOUNT).holding == {"a"}
+    assert store.alerts_hold(["a", "a"], NOON + 90) == [KnownAlert("a", NOON)]  # twice is once
     assert store.alerts_hold([], NOON + 120) == []
+    assert store.alerts_hold(["c", "c"], NOON + 150) == [KnownAlert("c", NOON + 150)]
+    assert store.alerts_hold([], NOON + 160) == []
     assert alert_rows.alert_signs(store, ACCOUNT).holding == frozenset()
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mailout.base.errors import NotFound
 from mailout.base.ids import message_id
-from mailout.letters.content.model import Content
+from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.document import one_line
+from mailout.letters.content.model import Content, clean
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import Recipient
@@ -191,6 +196,22 @@ def test_who_lacks_an_attribute_is_counted_with_three_examples(store: Store) -> 
     assert (store.lacking("city", "weekly").people, store.lacking("city", "none").people) == (1, 0)
     assert list(store.lacking("city", "none").examples) == []
     assert store.lacking("x' or 1=1 --", None).people == 5
+
+
+def test_who_has_no_value_is_who_a_letter_would_show_none_of(store: Store) -> None:
+    """Else a mailout passes the check before it and is refused for these people one by one."""
+    unseen = [chr(n) for n in (*range(1, 0xD800), *range(0xE000, 0xE003)) if category(chr(n))[0] in "ZC"]
+    values = [*(one for one in unseen if category(one) != "Cn"), "a", "\u00a0 a", "\t\u2003\n"]
+    rows = [
+        SubscriberRow(f"n{n:04}@example.org", f"n{n:04}@example.org", attributes={"name": value})
+        for n, value in enumerate(values)
+    ]
+    store.import_subscribers(rows)
+    blank = [row.email for row in rows if not one_line(clean(str(row.attributes["name"])))]
+    lacking = store.lacking("name", None)
+    assert (lacking.people, list(lacking.examples)) == (len(blank), blank[:3])
+    having = subscriber_rows.subscribers(store, attribute="name", limit=len(rows))
+    assert [one["email_norm"] for one in having] == [row.email for row in rows if row.email not in blank]
 
 
 def test_whoever_is_there_is_in_also_after_the_clock_has_gone_back(

@@ -127,6 +127,11 @@ def test_a_stranger_gets_one_mail_however_often_a_form_is_posted(store: Store, f
     assert ask(store) is Asked.SENT
 
 
+def test_a_list_that_is_ticked_twice_is_asked_for_once(store: Store, factory: StoreFactory) -> None:
+    assert ask(store, lists=("news", "news")) is Asked.SENT
+    assert [row["asked"] for row in factory.raw("SELECT asked FROM sign_up_days")] == [1]
+
+
 def test_a_stranger_gets_three_mails_a_day_at_most(store: Store, factory: StoreFactory) -> None:
     for hour in range(3):
         factory.set_now(NOON + 3600 * hour)

@@ -291,6 +291,20 @@ def test_a_late_event_does_not_bring_the_address_back(store: Store, factory: Sto
     assert store.mailout(id).metrics == {"delivered": 1}
 
 
+@pytest.mark.parametrize("tried", [False, True])
+def test_what_was_not_sent_for_being_forgotten_says_so(
+    store: Store, factory: StoreFactory, tried: bool
+) -> None:
+    """Not nothing, and not why an earlier try failed."""
+    sender = Sender(store, mailout(store, ANN))
+    if tried:
+        later = result(sender.begin_one(), State.RETRY_SCHEDULED, code="BUSY", message="busy", retry_in=5.0)
+        sender.step(results=[later])
+    store.forget(ANN, "forgotten:1")
+    (row,) = factory.raw("SELECT state, error_message FROM email_outbox")
+    assert (row["state"], row["error_message"]) == ("SUPPRESSED", "forgotten")
+
+
 def test_nobody_is_forgotten_while_a_message_to_him_is_in_the_air(store: Store) -> None:
     """A retry would go to the hash."""
     id = handed_mailout(store, Recipient(ANN), is_test=True)

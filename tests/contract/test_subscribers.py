@@ -20,6 +20,7 @@ from mailout.store import Store
 from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import subscribe
 from tests.contract.stores import StoreFactory
+from tests.contract.test_join import confirmation
 from tests.ses_events import ses_event
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -238,6 +239,35 @@ def test_people_are_found_by_an_attribute_and_its_value(store: Store) -> None:
     assert found(attribute="city", status="unsubscribed") == [BOB]
     assert found(attribute="city", search="ann") == [ANN]
     assert found(attribute="town") == []
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("Österreich", "ÖSTERREICH"),
+        ("Москва", "МОСКВА"),
+        ("ΓΙΩΡΓΟΣ", "Γιώργος".replace("ώ", "ω")),
+        ("İpek", "ipek"),
+        ("Zoe\u0308", "ZOË"),
+    ],
+)
+def test_capitals_are_no_other_letters_in_any_script(store: Store, written: str, asked: str) -> None:
+    """Who looks for somebody by what the screen shows finds them, on every store."""
+    store.import_subscribers([row(ANN, attributes={"name": written}), row(BOB, attributes={"name": "Bob"})])
+    for word in (written, asked):
+        assert [one["email_norm"] for one in subscriber_rows.subscribers(store, search=word)] == [ANN]
+        found = subscriber_rows.subscribers(store, attribute="name", value=word)
+        assert [one["email_norm"] for one in found] == [ANN]
+
+
+def test_who_is_imported_as_they_are_is_not_changed(store: Store) -> None:
+    """Also if something else than an import has written what is known of them."""
+    store.confirm_sign_up(confirmation(ANN, name="Ann"))
+    store.import_subscribers([row(ANN, attributes={"city": "Lisbon"})])
+    store.confirm_sign_up(confirmation(BOB, name="Bob"))
+    again = [row(ANN, attributes={"city": "Lisbon", "name": "Ann"}), row(BOB, attributes={"name": "Bob"})]
+    assert store.import_subscribers(again) == ImportCounts(unchanged=2)
+    assert store.import_subscribers([row(BOB, attributes={"name": "Rob"})]) == ImportCounts(updated=1)
 
 
 def test_an_edit_leaves_what_it_says_and_nothing_else(store: Store) -> None:

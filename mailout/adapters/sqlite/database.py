@@ -157,7 +157,7 @@ def _searched(email_norm: str, email: str, attributes: str) -> str:
     """Somebody's address and name, to look for a part of it. In Python: SQLite lowers ASCII alone."""
     known = json.loads(attributes)
     names = (known.get(name, "") for name in ("name", "first_name", "last_name"))
-    return "\n".join((email_norm, email, " ".join(str(name) for name in names if name))).lower()
+    return segment_tree.fold("\n".join((email_norm, email, " ".join(str(name) for name in names if name))))
 
 
 def _keep_copy(path: Path, version: int) -> Path:

@@ -23,7 +23,7 @@ class SqliteForgetting:
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         with self.db.write() as tx:
-            rows = tx.execute("SELECT * FROM email_outbox WHERE email = ?", (email_norm,)).fetchall()
+            rows = _messages(tx, email_norm)
             if any(row["state"] == State.SENT_ATTEMPT for row in rows):
                 raise StoreError("A message to this address is on its way.", remedy="Try again in a minute.")
             waiting = [row for row in rows if row["state"] in WAITING]
@@ -31,6 +31,7 @@ class SqliteForgetting:
                 move = Transitions(tx, self.db.clock.now())
                 move.suppress(waiting, "forgotten")
                 move.write()
+                rows = _messages(tx, email_norm)  # they say now why they were not sent
             _erase_messages(tx, rows, email_norm, instead)
             tx.execute(  # for `archive_state`
                 "INSERT INTO counters (name, labels, value) VALUES ('forgotten', '', 1)"
@@ -57,6 +58,10 @@ class SqliteForgetting:
                 errors=_erase_records(tx, email_norm, instead),
                 mailouts=tuple(sorted({row["campaign_id"] for row in rows if row["campaign_id"]})),
             )
+
+
+def _messages(tx: sqlite3.Connection, email: str) -> list[sqlite3.Row]:
+    return tx.execute("SELECT * FROM email_outbox WHERE email = ?", (email,)).fetchall()
 
 
 def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str, instead: str) -> None:

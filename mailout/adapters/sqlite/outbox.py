@@ -6,6 +6,7 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Sequence
+from math import ceil
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.queue import get_mailout
@@ -79,10 +80,10 @@ class SqliteOutbox:
             rows = _chosen(tx, mailout_id, State.UNKNOWN, ids)
             early = [row for row in rows if to is State.PENDING and row["unknown_at"] > now - wait]
             if early:
-                remaining = max(row["unknown_at"] for row in early) + wait - now
+                remaining = round(max(row["unknown_at"] for row in early) + wait - now, 6)
                 raise StoreError(
                     f"{len(early)} messages became unknown too recently to be sent again.",
-                    remedy=f"Their outcome may still arrive: wait {remaining / 60:.0f} minutes more.",
+                    remedy=f"Their outcome may still arrive: wait {ceil(remaining / 60)} minutes more.",
                 )
             move = Transitions(tx, now)
             for row in rows:

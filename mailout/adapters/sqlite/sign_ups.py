@@ -147,7 +147,7 @@ def _count_days(tx: sqlite3.Connection, day: str, lists: Sequence[str], column: 
     tx.executemany(
         f"INSERT INTO sign_up_days (day, list_key, {column}) VALUES (?, ?, 1)"  # noqa: S608 (one of two)
         f" ON CONFLICT (day, list_key) DO UPDATE SET {column} = {column} + 1",
-        [(day, key) for key in lists],
+        [(day, key) for key in sorted(set(lists))],
     )
 
 

@@ -25,6 +25,7 @@ from mailout.letters.audience.port import (
     stronger,
 )
 from mailout.letters.audience.segment_tree import Tree
+from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN
 
 _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type, bounce_subtype,
         status_updated_at, from_name, ocd_ids, attributes, created_at, complained_at)
@@ -37,6 +38,11 @@ _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type,
 _json = json.JSONEncoder(ensure_ascii=False).encode
 """Made once: `json.dumps` with an option makes an encoder for each call."""
 
+
+_SHOWN = (
+    f"*[^\u0001-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{MARK_OPEN}{MARK_CLOSE}]*"
+)
+"""A value with a character that a letter would show: not white space, a control character or a mark."""
 
 _RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced'), hard_status_at = ?3
     WHERE email_norm = ?1 AND ?2 <> 'active' AND hard_status IS NOT NULL
@@ -194,11 +200,10 @@ class SqliteSubscribers:
         where, parameters = audience(list_key, segment, self.db.clock.now())
         lacking = (
             f"FROM subscribers s WHERE {where}"  # noqa: S608 (constants)
-            " AND trim(coalesce("
-            "  (SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), ''),"
-            "  ' ' || char(9, 10, 13)) = ''"
+            " AND coalesce((SELECT a.value FROM json_each(s.attributes) a WHERE a.key = :attribute), '')"
+            "  NOT GLOB :shown"
         )
-        asked = parameters | {"attribute": attribute}
+        asked = parameters | {"attribute": attribute, "shown": _SHOWN}
         examples = self.db.read(f"SELECT s.email_norm {lacking} ORDER BY s.email_norm LIMIT 3", asked)
         people = self.db.read(f"SELECT count(*) AS n {lacking}", asked) if examples else [{"n": 0}]
         return Lacking(attribute, int(people[0]["n"]), tuple(row["email_norm"] for row in examples))
@@ -273,15 +278,22 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
     if row.from_name:
         merged["from_name"] = row.from_name
     if row.ocd_ids:
-        merged["ocd_ids"] = _json(list(row.ocd_ids))
+        merged["ocd_ids"] = _rewritten(known["ocd_ids"], list(row.ocd_ids))
     if row.attributes:
-        merged["attributes"] = _json(json.loads(known["attributes"]) | dict(row.attributes))
+        had = known["attributes"]
+        merged["attributes"] = _rewritten(had, json.loads(had) | dict(row.attributes))
     if stronger(known["status"], row.status) == row.status:
         merged["bounce_type"] = row.bounce_type or known["bounce_type"]
         merged["bounce_subtype"] = row.bounce_subtype or known["bounce_subtype"]
         if known["status"] != row.status:
             merged |= {"status": row.status, "status_updated_at": now}
     return merged
+
+
+def _rewritten(known: str, value: object) -> str:
+    """As it stands if that says the same: SQLite itself writes JSON without blanks, and that is no change."""
+    new = _json(value)
+    return known if new != known and new == _json(json.loads(known)) else new
 
 
 def _note_added(

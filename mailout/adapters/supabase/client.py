@@ -1,4 +1,6 @@
-"""`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back."""
+"""`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back.
+
+What the database has surely undone is asked again by `until_free`, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import httpx
 from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
-from mailout.adapters.supabase.rpc import OUR_CODES, error_of
+from mailout.adapters.supabase.rpc import OUR_CODES, ROLLED_BACK, error_of, until_free
 from mailout.base.errors import SettingsError, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
@@ -48,6 +50,9 @@ class SupabaseRpc:
         self._postgrest = client.postgrest  # made here, once: later, threads would race for it
 
     def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
+        return until_free(lambda: self._call(name, params))
+
+    def _call(self, name: str, params: Mapping[str, Any]) -> Any:
         try:
             return self._postgrest.rpc(name, dict(params)).execute().data
         except httpx.HTTPError as error:
@@ -70,7 +75,7 @@ def _be_patient(request: httpx.Request) -> None:
 def _check_status(response: httpx.Response) -> None:
     """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
     status = response.status_code
-    if response.is_success or _is_our_word(response):
+    if response.is_success or _is_databases_word(response):
         return
     if status >= 500 or status in (408, 429):
         raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
@@ -78,10 +83,11 @@ def _check_status(response: httpx.Response) -> None:
         raise error_of(str(status), f"{status} {response.reason_phrase}")
 
 
-def _is_our_word(response: httpx.Response) -> bool:
-    """One of our functions refused: whatever status that is given, it is no outage."""
+def _is_databases_word(response: httpx.Response) -> bool:
+    """One of our functions refused, or two acts collided: whatever status that is given, it is no outage."""
     response.read()
     try:
-        return response.json().get("code") in OUR_CODES
+        code = response.json().get("code")
     except (ValueError, AttributeError):
         return False
+    return code in OUR_CODES or code in ROLLED_BACK

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
 
-SCHEMA_VERSION = 13
+T = TypeVar("T")
+
+SCHEMA_VERSION = 14
 """What `mailout_schema_version()` must answer."""
 
 PUSH = "Run `supabase db push` to apply supabase/migrations."
@@ -35,15 +39,39 @@ _PASSING = {
     "57014",
     "57P01",
     "57P03",
-    "40001",
-    "40P01",
     "53300",
     "PGRST000",
     "PGRST001",
     "PGRST002",
     "PGRST003",
 }
-"""Timed out, shut down, starting, serialisation, deadlock, too many connections; the API has lost it."""
+"""Timed out, shut down, starting, too many connections; the API has lost it."""
+
+
+ROLLED_BACK = {"40001", "40P01"}
+"""Serialisation, deadlock: two acts were in each other's way, and the database has undone this one."""
+
+_TRIES = 6
+_PAUSE_SECONDS = 0.05
+
+
+class Collided(StoreUnavailable):
+    """Another act was in the way, and nothing of this one was done."""
+
+
+class Taken(StoreError):
+    """Somebody else has just written the same key, and nothing of this act was done."""
+
+
+def until_free(act: Callable[[], T], collision: type[StoreError] = Collided) -> T:
+    """The act, again when it collided: it was surely undone. Never after a lost answer, which may be done."""
+    for tried in range(1, _TRIES):
+        try:
+            return act()
+        except collision:
+            # At random, so that two that collided do not meet again.
+            time.sleep(random.uniform(0.2, 1.0) * _PAUSE_SECONDS * 2**tried)  # noqa: S311 (no secret)
+    return act()
 
 
 def error_of(code: str | None, message: str, hint: str | None = None) -> StoreError:
@@ -62,6 +90,10 @@ def error_of(code: str | None, message: str, hint: str | None = None) -> StoreEr
         return StoreMismatch(
             "There is no Supabase at SUPABASE_URL.", remedy="It looks like https://<project>.supabase.co."
         )
+    if code in ROLLED_BACK:
+        return Collided(f"Supabase does not answer: {message} ({code}).")
+    if code == "23505":
+        return Taken(f"Supabase refused: {message} ({code}).")
     if code in _PASSING or code.startswith(("08", "5")):
         return StoreUnavailable(f"Supabase does not answer: {message} ({code}).")
     return StoreError(f"Supabase refused: {message} ({code}).")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mailout.adapters.supabase.rpc import Rpc
+from mailout.adapters.supabase.rpc import Rpc, Taken, until_free
 from mailout.base.addresses import Dropped, normalise
 from mailout.kinds.articles.port import Member
 from mailout.letters.audience.port import ImportCounts, SubscriberRow, stronger
@@ -29,9 +29,13 @@ class SupabaseSubscribers:
         for start in range(0, len(people), _PART):
             part = people[start : start + _PART]
             params = {"people": part, "own_sign_up": own_sign_up, "for_import": import_id}
-            for name, count in self.rpc("mailout_import_subscribers", params).items():
+            for name, count in self._import_part(params).items():
                 totals[name] += count
         return ImportCounts(**totals)
+
+    def _import_part(self, params: dict[str, Any]) -> dict[str, int]:
+        """Again if one of its new people joined meanwhile: then that one is known."""
+        return until_free(lambda: self.rpc("mailout_import_subscribers", params), Taken)
 
     def normalise_addresses(self) -> int:
         """A trigger has normalised most of them; the rest needs punycode, which SQL cannot make."""

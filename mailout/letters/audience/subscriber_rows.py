@@ -17,6 +17,7 @@ from mailout.letters.audience.port import (
     Subscribers,
     Subscription,
 )
+from mailout.letters.audience.segment_tree import fold
 
 
 class Counted(TypedDict):
@@ -100,11 +101,11 @@ def matching(
     status, search, attribute, value = wanted.status, wanted.search, wanted.attribute, wanted.value
     view = SUBSCRIBERS if status in (None, "active") else INACTIVE
     filters: dict[str, object] = {"status": status} if status is not None else {}
-    filters |= {"searched has": search.lower()} if search else {}
+    filters |= {"searched has": fold(search)} if search else {}
     filters |= {"on_lists has": f"\n{wanted.list_key}\n"} if wanted.list_key else {}
     if attribute:
         view = BY_ATTRIBUTE
-        filters |= {"attribute": attribute} | ({"attribute_value": value.lower()} if value else {})
+        filters |= {"attribute": attribute} | ({"attribute_value": fold(value)} if value else {})
     return every(store, view, filters, after=[after], limit=limit)
 
 

@@ -30,6 +30,8 @@ class Stub(BaseHTTPRequestHandler):
     """Answers every call with what the test has set, and remembers it."""
 
     answer: ClassVar[tuple[int, Any]] = (200, None)
+    answers: ClassVar[list[tuple[int, Any]]] = []
+    """These come first, each once."""
     silence: ClassVar[threading.Event | None] = None
     """No answer until it ends, when nobody listens any more."""
     calls: ClassVar[list[tuple[str, dict[str, str], Any]]] = []
@@ -40,7 +42,7 @@ class Stub(BaseHTTPRequestHandler):
         if self.silence:
             self.silence.wait()
             return
-        status, answer = self.answer
+        status, answer = self.answers.pop(0) if self.answers else self.answer
         content = json.dumps(answer).encode()
         self.close_connection = True
         self.send_response(status)
@@ -188,7 +190,31 @@ def test_what_a_constraint_refuses_is_no_outage(rpc: SupabaseRpc, stub: type[Stu
     stub.answer = (409, {"code": "23505", "message": "duplicate key value", "hint": None, "details": None})
     with pytest.raises(StoreError, match="duplicate key") as raised:
         rpc("mailout_enqueue", {})
-    assert type(raised.value) is StoreError
+    assert not isinstance(raised.value, StoreUnavailable)
+    assert len(stub.calls) == 1
+
+
+@pytest.mark.parametrize("code", ["40P01", "40001"])
+@pytest.mark.parametrize("status", [400, 500])
+def test_what_the_database_has_surely_undone_is_asked_again(
+    rpc: SupabaseRpc, stub: type[Stub], status: int, code: str
+) -> None:
+    """A deadlock is nobody's outage: the other one is done in a moment. PostgREST gives it the status 500."""
+    collided = (status, {"code": code, "message": "deadlock detected", "hint": None, "details": None})
+    stub.answers = [collided, collided]
+    stub.answer = (200, 7)
+    assert rpc("mailout_step", {"step": {}}) == 7
+    assert len(stub.calls) == 3
+
+
+def test_who_collides_again_and_again_hears_of_it(
+    rpc: SupabaseRpc, stub: type[Stub], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mailout.adapters.supabase.rpc._PAUSE_SECONDS", 0.0)
+    stub.answer = (500, {"code": "40P01", "message": "deadlock detected", "hint": None, "details": None})
+    with pytest.raises(StoreUnavailable, match="deadlock"):
+        rpc("mailout_step", {"step": {}})
+    assert 1 < len(stub.calls) < 10
 
 
 def test_an_address_that_is_none_is_a_setting_to_mend() -> None:
