@@ -18,6 +18,7 @@ from mailout.app import examination
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
 from mailout.insight.doctor.checks import Check, CheckGroup, checked
+from mailout.outbox.delivery.port import REHEARSING
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -48,10 +49,16 @@ def doctor(json: Json = False) -> None:
         print_json({"ok": not failed, "counts": counts, "checks": found})
     else:
         say()
-        say(f"To fix before the first mailout: {failed}." if failed else "Ready to send.")
+        say(f"To fix before the first mailout: {failed}." if failed else _ready())
         if failed and ASKED_BY_INIT & {str(one["name"]) for one in found if one["level"] == "fail"}:
             say("`mailout init` asks for what is missing, and writes it to .env.")
     raise typer.Exit(1 if failed else 0)
+
+
+def _ready() -> str:
+    if load_settings().mailout_transport == REHEARSING:
+        return "Ready to rehearse. Letters become files until you set MAILOUT_TRANSPORT=ses."
+    return "Ready to send."
 
 
 def _parts() -> Iterator[CheckGroup]:

@@ -186,4 +186,5 @@ def _tell(written: list[str], open_: list[str], settings: Mapping[str, str]) -> 
     if settings.get("ADMIN_PASSWORD"):
         say(f"\nSee it all on the dashboard (its password: ADMIN_PASSWORD in {DOTENV}):", style="bold")
         say("  mailout up")
-    say("\nUntil you set MAILOUT_TRANSPORT=ses, letters become files in .mailout/outbox; nobody gets one.")
+    home = os.environ.get("MAILOUT_HOME") or ".mailout"
+    say(f"\nUntil you set MAILOUT_TRANSPORT=ses, letters become files in {home}/outbox; nobody gets one.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -109,6 +110,22 @@ def test_on_a_terminal_a_person_is_asked(
     assert done.returncode == code
     found = mailout("subscribers", "list", "--json").data
     assert {one["email"].partition("@")[0]: one["status"] for one in found} == known
+
+
+def test_ctrl_c_ends_a_question(mailout: Commands, people: Path) -> None:
+    """Once polars is there, a terminal goes on waiting unless it is told not to."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "cli", "subscribers", "import", str(people)]
+    with subprocess.Popen(
+        command, stdin=theirs, stderr=theirs, stdout=theirs, cwd=mailout.folder, env=mailout.environment
+    ) as asks:
+        said = b""
+        while b"Ctrl-C: stop" not in said:
+            said += os.read(ours, 1000)
+        asks.send_signal(signal.SIGINT)
+        assert asks.wait(300) == 130
+    os.close(theirs)
+    os.close(ours)
 
 
 def test_a_person_is_added_with_the_places_where_they_live(mailout: Commands) -> None:
