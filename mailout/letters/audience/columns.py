@@ -17,8 +17,8 @@ from mailout.letters.audience.tables import key
 
 ATTRIBUTE, DROP = "attribute", "drop"
 LISTS, BOUNCE_TYPE = "lists", "bounce_type"
-TELLING = (ATTRIBUTE, LISTS, BOUNCE_TYPE)
-"""Whose cells may tell who wants no mail: also of a column of ours, e.g. a list called "Unsubscribed"."""
+SILENT = (DROP, "ocd_ids", "bounce_subtype")
+"""Whose cells never tell who wants no mail. All others may, e.g. a list called "Unsubscribed"."""
 NAMES = ("name", "first_name", "last_name")
 """Kept as attributes under these names, whatever the file calls them."""
 
@@ -77,6 +77,10 @@ def has_address(cell: str) -> bool:
     return _ADDRESS.search(cell) is not None
 
 
+def _is_word(cell: str) -> bool:
+    return not has_address(cell)
+
+
 def looks_like_a_row(header: Sequence[str]) -> bool:
     """An address where a header should be, and no header for it."""
     return any(map(has_address, header)) and not EMAIL_HEADERS.intersection(map(key, header))
@@ -92,11 +96,16 @@ def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) ->
         FileColumn(at, header, wanted.get(at) or _FIELD_OF.get(key(header), ATTRIBUTE))
         for at, header in enumerate(headers)
     ]
-    if not any(column.field == "email" for column in columns):
-        columns = _found_by_cells(columns, cells, wanted)
+    columns = _with_addresses(columns, cells, wanted)
+    several = sum(column.field == "email" for column in columns) > 1
+
+    def order(column: FileColumn) -> tuple[bool, bool, tuple[int, int]]:
+        poor = several and column.field == "email" and _mostly(_is_word, cells(column.position))
+        return (column.position not in wanted, poor, _rank(column))
+
     seen: set[str] = set()
     result = []
-    for column in sorted(columns, key=lambda column: (column.position not in wanted, _rank(column))):
+    for column in sorted(columns, key=order):
         if column.field in seen and column.field in ONCE:
             raise UsageError(f"There is more than one column {column.field}.", remedy="Rename or remove one.")
         if column.field in seen and column.field in NAMES:
@@ -112,10 +121,27 @@ def _rank(column: FileColumn) -> tuple[int, int]:
     return (of_email, column.position)
 
 
+def _with_addresses(
+    columns: Sequence[FileColumn], cells: Cells, wanted: Mapping[int, str]
+) -> Sequence[FileColumn]:
+    """A column headed `Mail` may hold a yes or a no: an attribute, if the addresses are in another one."""
+
+    def bare(column: FileColumn) -> bool:
+        filled = [cell for cell in cells(column.position) if cell.strip(TRIM)]
+        return column.position not in wanted and bool(filled) and not any(map(has_address, filled))
+
+    without = [c.position for c in columns if c.field == "email" and bare(c)]
+    if all(c.position in without for c in columns if c.field == "email"):
+        columns = _found_by_cells(columns, cells, wanted)
+    if all(c.position in without for c in columns if c.field == "email"):
+        return columns
+    return [FileColumn(c.position, c.header, ATTRIBUTE) if c.position in without else c for c in columns]
+
+
 def _found_by_cells(
     columns: Sequence[FileColumn], cells: Cells, wanted: Mapping[int, str]
 ) -> list[FileColumn]:
-    """No header says email: the column that is full of addresses."""
+    """No header says where the addresses are: the column that is full of them."""
     others = [column for column in columns if column.field == ATTRIBUTE and column.position not in wanted]
     full = [column for column in others if _mostly(has_address, cells(column.position))]
     if len(full) > 1:
@@ -136,6 +162,11 @@ def _mostly(holds: Callable[[str], bool], cells: Collection[str]) -> bool:
 
 def may_hold_wishes(column: FileColumn, cells: Collection[str]) -> bool:
     """Whether a person must be asked what this column means. Too often is better than once too little."""
+    if column.field == "email":  # a second one: what stands there beside addresses
+        words = list(filter(_is_word, cells))
+        if _mostly(has_address, cells):
+            return _refuses({value_key(cell) for cell in words})
+        cells = words
     header, filled = column.header, {value_key(cell) for cell in cells} - {""}
     if column.field == LISTS:  # a cell may have several
         return _refuses({value_key(one) for cell in cells for one in re.split(r"[|;]", cell)} - {""})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mailout.base.addresses import Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience.columns import value_key
 from mailout.letters.audience.people_import import read_people
@@ -106,6 +107,38 @@ def test_what_speaks_of_leaving_is_asked_about_whatever_else_it_speaks_of(
 ) -> None:
     found = read(tmp_path, f"Email,{header}\na@example.org,{cells[0]}\nb@example.org,{cells[1]}\n")
     assert [one.column for one in found.plan.open] == [header]
+
+
+@pytest.mark.parametrize("header", ["Mail", "Email", "Email 2", "Contact Email", "E-Post"])
+@pytest.mark.parametrize("address", ["E-mail address", "Kontakt"])
+@pytest.mark.parametrize("cells", [("ja", "nein"), ("x", ""), ("active", "unsubscribed")])
+def test_a_yes_or_no_below_a_header_like_an_address_is_asked_about(
+    tmp_path: Path, header: str, address: str, cells: tuple[str, str]
+) -> None:
+    text = f"Name,{header},{address}\nA,{cells[0]},a@example.org\nB,{cells[1]},b@example.org\n"
+    found = read(tmp_path, text)
+    assert ([one.column for one in found.plan.open], found.plan.people) == ([header], {})
+    told = read(tmp_path, text, answers=Answers.from_options(mail_if=[(header, cells[0])]))
+    assert people(told) == {"a": "active"}
+
+
+def test_words_among_second_addresses_are_asked_about_if_they_tell(tmp_path: Path) -> None:
+    rows = "A,a@example.org,a2@example.org\nB,b@example.org,{}\nC,c@example.org,c2@example.org\nD,,d@example.org\n"
+    text = "Name,Email,Email 2\n" + rows
+    assert [one.column for one in read(tmp_path, text.format("unsubscribed")).plan.open] == ["Email 2"]
+    assert people(read(tmp_path, text.format("n/a"))) == dict.fromkeys("abcd", "active")
+
+
+def test_a_stray_address_among_yes_and_no_changes_nothing(tmp_path: Path) -> None:
+    text = "Email,Email Address\nYes,a@example.org\nNo,b@example.org\nc@example.org,\nYes,d@example.org\n"
+    assert [one.column for one in read(tmp_path, text).plan.open] == ["Email"]
+    told = read(tmp_path, text, answers=Answers.from_options(mail_if=[("Email", "Yes")]))
+    assert people(told) == {"a": "active", "d": "active"}
+
+
+def test_no_address_at_all_leaves_everybody_out_with_a_reason(tmp_path: Path) -> None:
+    found = read(tmp_path, "Email,City\nnobody,Lima\n")
+    assert found.plan.left_out == {Dropped.NO_AT: 1}
 
 
 def test_a_list_that_is_also_a_wish_is_kept_as_a_list(tmp_path: Path) -> None:
