@@ -61,6 +61,32 @@ def test_cells_that_may_be_a_yes_or_a_no_are_asked_about_under_any_header(
     assert [one.column for one in found.plan.open] == ["Feld 7"]
 
 
+REFUSALS = """gekündigt; gesperrt; Widerspruch; hat widersprochen am 3.4.; Kein Newsletter!; uitgeschreven; Afgemeld; heeft zich uitgeschreven;
+geen nieuwsbrief; wypisany; Wypisana; rezygnacja; odhlášen; Odhlášena; neposílat; avregistrerad; avmeldt; Frameldt; afmeldt;
+inget nyhetsbrev; avprenumererad; peruttu; відписаний; Відписалася; не надсилати; отказ; заблокирован; не присылать; 退会; 退会済み; 配信停止;
+退订; 已退订; 退訂; 取消订阅; 수신거부; 구독 취소; iptal; abonelikten çıktı; résilié; cancelado; cancellato; non inviare; declined; hard bounce;
+please take me off"""
+YES_AND_NO = [
+    ("Sim", "Não"),
+    ("Sí", "No"),
+    ("Evet", "Hayır"),
+    ("так", "ні"),
+    ("ano", "ne"),
+    ("ja", "nei"),
+    ("예", "아니오"),
+]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [*((one.strip(), "VIP") for one in REFUSALS.replace("\n", " ").split(";")), *YES_AND_NO],
+    ids="-".join,
+)
+def test_a_refusal_is_asked_about_in_any_language(tmp_path: Path, cells: tuple[str, str]) -> None:
+    found = read(tmp_path, f"Email,Groep\na@example.org,{cells[0]}\nb@example.org,{cells[1]}\n")
+    assert ([one.column for one in found.plan.open], found.plan.people) == (["Groep"], {})
+
+
 @pytest.mark.parametrize(
     ("header", "cells"),
     [
