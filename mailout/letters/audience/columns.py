@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,8 @@ SILENT = (DROP, "ocd_ids", "bounce_subtype")
 """Whose cells never tell who wants no mail. All others may, e.g. a list called "Unsubscribed"."""
 NAMES = ("name", "first_name", "last_name")
 """Kept as attributes under these names, whatever the file calls them."""
+PERSONAL = (*NAMES, "from_name")
+"""Any word may be a name, so these are asked about only where a refusal stands beside one."""
 
 Cells = Callable[[int], Collection[str]]
 """The different cells of the column at this position."""
@@ -172,6 +174,8 @@ def may_hold_wishes(column: FileColumn, cells: Collection[str]) -> bool:
         return _refuses({value_key(one) for cell in cells for one in re.split(r"[|;]", cell)} - {""})
     if column.field == BOUNCE_TYPE:
         return bool(filled)
+    if column.field in PERSONAL:
+        return next(refusals(cells), None) is not None
     if not filled or all(_LINK.match(cell) for cell in filled):
         return False
     if _is_about(header, "channels"):
@@ -201,6 +205,51 @@ def _speaks_of_leaving(header: str, cells: Collection[str]) -> bool:
 def _folded(cells: Collection[str]) -> str:
     """All at once: there may be a million."""
     return re.sub(r"[^\w\n]|_", "", unicodedata.normalize("NFKD", "\n".join(cells)).casefold())
+
+
+def refusals(cells: Iterable[str]) -> Iterator[str]:
+    """Those that hold words of refusal, as words of their own: `Bo (unsubscribed)`, but nobody called No."""
+    written = list(cells)
+    text = _plain("\n".join(cell.replace("\n", " ") for cell in written))
+    begins, unspaced = _beginnings()
+    if begins.isdisjoint({word[:4] for word in re.findall(r"[^\W_]+", text)}) and not any(
+        one in text for one in unspaced
+    ):
+        return
+    search = _refusal().search
+    yield from (cell for cell, line in zip(written, text.split("\n"), strict=True) if search(line))
+
+
+def _plain(text: str) -> str:
+    """Without case and accents."""
+    return re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text).casefold())
+
+
+@lru_cache
+def _beginnings() -> tuple[frozenset[str], tuple[str, ...]]:
+    """How a refusal begins, up to four letters of a word; and those that are written without spaces."""
+    said = [_plain(one) for name in ("statuses", "phrases") for one in _WORDS["cells"][name]]
+    begins = (begin[:4] for one in said for begin in (re.split(r"[\W_]+", one)[0], key(one)))
+    return frozenset(begins), tuple(filter(_is_unspaced, said))
+
+
+@lru_cache
+def _refusal() -> re.Pattern[str]:
+    def any_of(words: Iterable[str]) -> str:
+        return "|".join(r"[\W_]*".join(re.split(r"[\W_]+", word)) for word in words)
+
+    statuses, namesakes, phrases = (
+        set(map(_plain, _WORDS["cells"][name])) for name in ("statuses", "namesakes", "phrases")
+    )
+    unspaced = set(filter(_is_unspaced, phrases))
+    return re.compile(
+        rf"(?<![^\W_])(?:(?:{any_of(statuses - namesakes)})(?![^\W_])|{any_of(phrases - unspaced)})"
+        rf"|[(\[{{]\s*(?:{any_of(namesakes)})\s*[)\]}}]|{any_of(unspaced)}"
+    )
+
+
+def _is_unspaced(word: str) -> bool:
+    return word[0] >= "\u1100"  # Korean, Japanese, Chinese
 
 
 def name_may_tell(name: str) -> bool:

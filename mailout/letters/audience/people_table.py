@@ -16,12 +16,14 @@ from mailout.letters.audience.columns import (
     ATTRIBUTE,
     DROP,
     NAMES,
+    PERSONAL,
     SILENT,
     FileColumn,
     looks_like_a_row,
     may_hold_wishes,
     name_may_tell,
     recognise,
+    refusals,
     unique,
 )
 from mailout.letters.audience.exports import Export, known_export
@@ -33,6 +35,7 @@ from mailout.letters.audience.wishes import (
     FILE_NAME,
     FOLDER_NAME,
     SHEET_NAME,
+    SHOWN_VALUES,
     Answers,
     ImportQuestion,
     Meaning,
@@ -76,9 +79,7 @@ class PeopleTable:
     def wishes(self) -> Iterator[FileColumn]:
         known = (self.export.headers - self.export.hints.keys()) | self.export.own if self.export else ()
         for column in self.columns:
-            if column.field in (*SILENT, *NAMES, "from_name") or column.header in known:
-                continue
-            if column == self.address:
+            if column.field in SILENT or column.header in known or column == self.address:
                 continue
             if may_hold_wishes(column, self.raw[str(column.position)].unique().to_list()):
                 yield column
@@ -197,6 +198,7 @@ def questions_about(tables: Sequence[PeopleTable]) -> dict[str, ImportQuestion]:
     """By column, over all tables: the most frequent values first."""
     values: dict[str, Counter[str]] = {}
     hints: dict[str, str] = {}
+    personal: set[str] = set()
     for one in tables:
         for named, name in one.names_that_tell(several=len(tables) > 1):
             values.setdefault(named, Counter())[name] += one.raw.height
@@ -204,10 +206,17 @@ def questions_about(tables: Sequence[PeopleTable]) -> dict[str, ImportQuestion]:
             counts = one.raw[str(column.position)].str.strip_chars(TRIM).value_counts()
             values.setdefault(column.header, Counter()).update(dict(counts.iter_rows()))
             hints |= one.export.hints if one.export else {}
+            personal |= {column.header} if column.field in PERSONAL else set()
     return {
-        name: ImportQuestion(name, _spelled_alike(counted), hints.get(name, ""))
+        name: _question(name, _spelled_alike(counted), hints.get(name, ""), personal=name in personal)
         for name, counted in values.items()
     }
+
+
+def _question(name: str, values: Mapping[str, int], hint: str, *, personal: bool) -> ImportQuestion:
+    """Of too many to be shown, those for which it is asked are not left to be searched for."""
+    many = personal or len(values) > SHOWN_VALUES
+    return ImportQuestion(name, values, hint, tuple(islice(refusals(values), SHOWN_VALUES)) if many else ())
 
 
 def _spelled_alike(counted: Counter[str]) -> dict[str, int]:

@@ -69,6 +69,7 @@ class ImportQuestion:
     column: str
     values: Mapping[str, int]
     hint: str = ""
+    refusals: tuple[str, ...] = ()  # values that sound like a no, among many that do not
 
     @property
     def empty(self) -> int:
@@ -80,11 +81,15 @@ class ImportQuestion:
 
     @property
     def shown(self) -> Mapping[str, int]:
-        """What is put to a person: value by value, or (too many) only whether there is one. `""` is empty."""
+        """What is put to a person: value by value, or (too many) refusals and whether there is any other.
+
+        `""` is empty.
+        """
         if len(self.values) <= SHOWN_VALUES:
             return self.values
-        rest = {ANY: sum(self.filled.values())}
-        return rest | ({"": self.empty} if self.empty else {})
+        found = {value: self.values[value] for value in self.refusals}
+        rest = {ANY: sum(self.filled.values()) - sum(found.values())}
+        return found | rest | ({"": self.empty} if self.empty else {})
 
     def choices(self) -> list[tuple[str, Verdicts]]:
         """Short answers in words, and what each means. `everybody` is the first."""
@@ -107,6 +112,9 @@ class ImportQuestion:
 
     def options(self) -> str:
         """What may be added to the command line."""
+        if self.refusals:
+            against = " ".join(f"--no-mail-if '{self.column}={value}'" for value in self.refusals[:3])
+            return f"{against} --mail-if '{self.column}=*' (all others), or --ignore-column '{self.column}'"
         return (
             f"--mail-if '{self.column}=VALUE' (only those with it get mail), --no-mail-if"
             f" '{self.column}=VALUE', or --ignore-column '{self.column}'"

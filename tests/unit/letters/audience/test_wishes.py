@@ -167,6 +167,80 @@ def test_no_address_at_all_leaves_everybody_out_with_a_reason(tmp_path: Path) ->
     assert found.plan.left_out == {Dropped.NO_AT: 1}
 
 
+@pytest.mark.parametrize("header", ["Name", "First name", "Nachname", "from_name"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Bo (unsubscribed)",
+        "no newsletter please",
+        "Bo - abgemeldet",
+        "Bo inactive",
+        "DELETED Bo",
+        "Bo [left]",
+        "Bo (baja)",
+        "Désabonné",
+        "Боб (отписан)",
+        "Bo gekündigt",
+        "do_not_email",
+        "Bo NoNewsletter",
+        "山田 配信停止済",
+        "Bo Uitgeschreven",
+        "Bo (opted-out)",
+    ],
+)
+def test_a_refusal_beside_a_name_is_asked_about_and_the_name_is_kept(
+    tmp_path: Path, header: str, name: str
+) -> None:
+    text = f"Email,{header}\na@example.org,Ana\nb@example.org,{name}\nc@example.org,\n"
+    (asked,) = read(tmp_path, text).plan.open
+    assert (asked.column, asked.refusals) == (header, (name,))
+    assert f"--no-mail-if '{header}={name}' --mail-if '{header}=*'" in asked.options()
+    said = Answers.from_options(mail_if=[(header, "*"), (header, "")], no_mail_if=[(header, name)])
+    found = read(tmp_path, text, answers=said)
+    assert people(found) == {"a": "active", "b": "unsubscribed", "c": "active"}
+    rows = [row for batch in found.batches() for row in batch]
+    assert "Ana" in (rows[0].from_name, *rows[0].attributes.values())
+
+
+@pytest.mark.parametrize("header", ["Name", "First name", "Nachname"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "No",
+        "Yes",
+        "Ja",
+        "Baja",
+        "Maria Baja",
+        "Left",
+        "Active Minds",
+        "Bruno Emails",
+        "Nooptoutson",
+        "Stop",
+        "Никита",
+        "山田太郎",
+        "Do Not",
+        "Abonnel",
+        "2024-01-02",
+        "-",
+        "n/a",
+        "Cancello",
+        "x",
+    ],
+)
+def test_a_name_that_only_looks_like_a_refusal_stops_no_import(
+    tmp_path: Path, header: str, name: str
+) -> None:
+    found = read(tmp_path, f"Email,{header}\na@example.org,Ana\nb@example.org,{name}\nc@example.org,\n")
+    assert (found.plan.questions, found.plan.people) == ((), {"active": 3})
+
+
+def test_a_refusal_among_many_values_is_shown(tmp_path: Path) -> None:
+    rows = "".join(f"p{n}@example.org,Person {n}\n" for n in range(40))
+    (asked,) = read(tmp_path, f"Email,Name\n{rows}b@example.org,Bo (unsubscribed)\n").plan.open
+    assert asked.shown == {"Bo (unsubscribed)": 1, ANY: 40}
+    assert asked.described().startswith("Bo (unsubscribed) 1, (anything) 40")
+
+
 def test_a_list_that_is_also_a_wish_is_kept_as_a_list(tmp_path: Path) -> None:
     answers = Answers({"List": {"news": Meaning.ACTIVE, "unsubscribed": Meaning.UNSUBSCRIBED}})
     text = "Email,List\na@example.org,news\nb@example.org,Unsubscribed\n"
