@@ -16,11 +16,11 @@ import typer
 from rich.progress import Progress
 
 from cli.engine import open_engine
+from cli.names import find_import
 from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
-from mailout.base.select import first
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
@@ -263,7 +263,9 @@ def writing(path: Path | None) -> Iterator[TextIO]:
 
 
 def undo(
-    id: Annotated[str | None, typer.Argument(metavar="ID", help="Of the import; without it, a list.")] = None,
+    id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Of the import, or its beginning; without it, a list.")
+    ] = None,
     yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
@@ -275,11 +277,10 @@ def undo(
     if id is None:
         _list(engine, json)
         return
-    found = first(engine.store, subscriber_rows.IMPORTS, {"id": id})
-    if found is not None:  # else there is nothing to ask about
-        people = count(found.counts.get("added", 0), "person", "people")
-        confirm(f"Remove the {people} that the import of {found.file} added?", yes)
-    done = engine.store.undo_import(id)
+    found = find_import(engine, id)
+    people = count(found.counts.get("added", 0), "person", "people")
+    confirm(f"Remove the {people} that the import of {found.file} added?", yes)
+    done = engine.store.undo_import(found.id)
     if json:
         print_json(asdict(done))
         return
