@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
+from uuid import uuid4
 
 import typer
 from rich.progress import Progress
@@ -18,6 +19,7 @@ from rich.progress import Progress
 from cli.engine import open_engine
 from cli.names import find_import
 from cli.output import Json, Yes, confirm, err, item, note, print_json, say
+from cli.signals import Stopped, handling
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
@@ -207,16 +209,41 @@ def who() -> str:
 def import_into(
     engine: Engine, found: PeopleImport, list_key: str | None = None, *, agreed: str = ""
 ) -> tuple[str, ImportCounts]:
-    with Progress(console=err, transient=True, disable=found.people < PROGRESS_FROM_PEOPLE) as progress:
-        bar = progress.add_task("Importing", total=found.people)
-        return import_people(
-            engine.store,
-            found,
-            by=who(),
-            agreed=agreed,
-            list_key=list_key,
-            progress=lambda done: progress.advance(bar, done),
-        )
+    """Who stops it is told how much is written: the first signal lets what is in hand be finished."""
+    id, signals, done = str(uuid4()), list[int](), 0
+
+    def on_signal(number: int, frame: object) -> None:
+        signals.append(number)
+        if len(signals) > 1:
+            raise Stopped(number)
+
+    def advance(people: int) -> None:
+        nonlocal done
+        done += people
+        progress.advance(bar, people)
+        if signals:
+            raise Stopped(signals[0])
+
+    hidden = found.people < PROGRESS_FROM_PEOPLE
+    try:
+        with handling(on_signal), Progress(console=err, transient=True, disable=hidden) as progress:
+            bar = progress.add_task("Importing", total=found.people)
+            return import_people(
+                engine.store,
+                found,
+                by=who(),
+                agreed=agreed,
+                list_key=list_key,
+                id=id,
+                progress=advance,
+            )
+    except KeyboardInterrupt:
+        note(f"Stopped: {done:,} of {found.people:,} people are imported. {_go_on(id)}")
+        raise
+
+
+def _go_on(id: str) -> str:
+    return f"Run the same command again to continue; to undo: mailout subscribers undo-import {id}"
 
 
 def show_counts(found: PeopleImport, counts: ImportCounts) -> None:

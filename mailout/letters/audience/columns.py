@@ -123,9 +123,7 @@ def _rank(column: FileColumn) -> tuple[int, int]:
     return (of_email, column.position)
 
 
-def _with_addresses(
-    columns: Sequence[FileColumn], cells: Cells, wanted: Mapping[int, str]
-) -> Sequence[FileColumn]:
+def _with_addresses(columns: list[FileColumn], cells: Cells, wanted: Mapping[int, str]) -> list[FileColumn]:
     """A column headed `Mail` may hold a yes or a no: an attribute, if the addresses are in another one."""
 
     def bare(column: FileColumn) -> bool:

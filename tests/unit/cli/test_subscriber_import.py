@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.base.settings import load_settings
-from mailout.letters.audience.port import ImportRecord, SubscriberRow
+from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow
 from tests.environment import SENDER
 from tests.unit.cli.conftest import Run
 
@@ -53,3 +56,35 @@ def test_a_beginning_of_two_ids_or_of_none_undoes_nothing(run: Run, home: Path) 
         none = run("subscribers", "undo-import", unknown, "--yes")
         assert f"There is no import {unknown}." in none.err
     assert len(run("subscribers", "list", "--json").data) == 2
+
+
+# ── Ctrl-C ──
+
+
+@pytest.mark.parametrize(
+    ("number", "times", "written"),
+    [(signal.SIGINT, 1, 5000), (signal.SIGTERM, 1, 5000), (signal.SIGINT, 2, 0)],
+)
+def test_an_import_that_is_stopped_says_how_far_it_came_and_how_it_goes_on(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, number: int, times: int, written: int
+) -> None:
+    """Part of it is written, so to end without a word would leave people to find out."""
+    write = SqliteStore.import_subscribers
+
+    def stopped(self: SqliteStore, *args: Any, **kwargs: Any) -> ImportCounts:
+        for _ in range(times):
+            signal.raise_signal(number)
+        return write(self, *args, **kwargs)
+
+    people = home.parent / "people.csv"
+    people.write_text("email\n" + "".join(f"p{n}@example.org\n" for n in range(5001)))
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "import_subscribers", stopped)
+        ended = run("subscribers", "import", people, "--yes")
+    (record,) = run("subscribers", "undo-import", "--json").data
+    assert ended.code == 128 + number
+    assert f"Stopped: {written:,} of 5,001 people are imported. Run the same command again" in ended.err
+    assert f"to undo: mailout subscribers undo-import {record['id']}" in ended.err
+    assert record["counts"].get("added", 0) == written
+    again = run("subscribers", "import", people, "--yes", "--json").data
+    assert (again["unchanged"], again["added"]) == (written, 5001 - written)
