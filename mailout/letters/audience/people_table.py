@@ -216,7 +216,7 @@ def questions_about(tables: Sequence[PeopleTable]) -> dict[str, ImportQuestion]:
 def _question(name: str, values: Mapping[str, int], hint: str, *, personal: bool) -> ImportQuestion:
     """Of too many to be shown, those for which it is asked are not left to be searched for."""
     many = personal or len(values) > SHOWN_VALUES
-    return ImportQuestion(name, values, hint, tuple(islice(refusals(values), SHOWN_VALUES)) if many else ())
+    return ImportQuestion(name, values, hint, tuple(refusals(values)) if many else ())
 
 
 def _spelled_alike(counted: Counter[str]) -> dict[str, int]:

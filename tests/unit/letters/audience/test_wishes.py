@@ -194,7 +194,8 @@ def test_a_refusal_beside_a_name_is_asked_about_and_the_name_is_kept(
     text = f"Email,{header}\na@example.org,Ana\nb@example.org,{name}\nc@example.org,\n"
     (asked,) = read(tmp_path, text).plan.open
     assert (asked.column, asked.refusals) == (header, (name,))
-    assert f"--no-mail-if '{header}={name}' --mail-if '{header}=*'" in asked.options()
+    options = f"--no-mail-if '{header}={name}' --mail-if '{header}=*' --mail-if '{header}='"
+    assert asked.options().startswith(options)
     said = Answers.from_options(mail_if=[(header, "*"), (header, "")], no_mail_if=[(header, name)])
     found = read(tmp_path, text, answers=said)
     assert people(found) == {"a": "active", "b": "unsubscribed", "c": "active"}
@@ -239,6 +240,20 @@ def test_a_refusal_among_many_values_is_shown(tmp_path: Path) -> None:
     (asked,) = read(tmp_path, f"Email,Name\n{rows}b@example.org,Bo (unsubscribed)\n").plan.open
     assert asked.shown == {"Bo (unsubscribed)": 1, ANY: 40}
     assert asked.described().startswith("Bo (unsubscribed) 1, (anything) 40")
+
+
+@pytest.mark.parametrize("many", [1, 4, 40])
+def test_all_but_the_refusals_is_an_answer_that_forgets_none_of_them(tmp_path: Path, many: int) -> None:
+    rows = "".join(
+        f"p{n}@example.org,Person {n}\nn{n}@example.org,Nó {n} (unsubscribed)\n" for n in range(many)
+    )
+    (asked,) = read(tmp_path, f"Email,Name\n{rows}").plan.open
+    words, verdicts = asked.choices()[-1]
+    assert words.startswith("all but Nó 0 (unsubscribed)")
+    found = people(read(tmp_path, f"Email,Name\n{rows}", answers=Answers({"Name": verdicts})))
+    assert {name for name, status in found.items() if status == "active"} == {f"p{n}" for n in range(many)}
+    assert ("--mail-if 'Name=*'" in asked.options()) is (asked.options().count("--no-mail-if") == many)
+    assert ("--mail-if 'Name=*'" in asked.options()) is (many <= SHOWN_VALUES)
 
 
 def test_a_list_that_is_also_a_wish_is_kept_as_a_list(tmp_path: Path) -> None:
