@@ -1,4 +1,4 @@
-"""How people name a mailout or a message: an id or its beginning, a file, a Notion page, an address."""
+"""How people name a mailout, a message or an import: an id or its beginning, a file, a page, an address."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from mailout.app.engine import Engine
 from mailout.base import ids
 from mailout.base.addresses import address_of
 from mailout.base.errors import NotFound, UsageError
+from mailout.base.select import every
+from mailout.letters.audience.port import ImportRecord
+from mailout.letters.audience.subscriber_rows import IMPORTS
 from mailout.letters.content.refs import names_a_file, page_id_of
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.outbox_rows import outcomes
@@ -80,6 +83,19 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
             f"This mailout has no such message: {name}.", remedy="Give its recipient's address instead."
         )
     return found[0]
+
+
+def find_import(engine: Engine, name: str) -> ImportRecord:
+    """By its id or the beginning of it."""
+    written = name.strip().lower()
+    begun = []
+    if _BEGINNING.fullmatch(written):
+        begun = [one for one in every(engine.store, IMPORTS) if _begins(one.id, written)]
+    if len(begun) > 1:
+        raise _ambiguous(name, [f"{one.id} {one.file}" for one in begun])
+    if not begun:
+        raise NotFound(f"There is no import {name}.", remedy="`mailout subscribers undo-import` lists them.")
+    return begun[0]
 
 
 def _written_as(engine: Engine, ref: str) -> Mailout | None:

@@ -10,6 +10,14 @@ from contextlib import contextmanager
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class Stopped(KeyboardInterrupt):
+    """By a signal, whose number becomes the exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
 @contextmanager
 def handling(handler: Callable[[int, object], None]) -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number in STOP_SIGNALS}

@@ -11,16 +11,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
+from uuid import uuid4
 
 import typer
 from rich.progress import Progress
 
 from cli.engine import open_engine
+from cli.names import find_import
 from cli.output import Json, Yes, confirm, err, item, note, print_json, say, stop_at_ctrl_c
+from cli.signals import Stopped, handling
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.errors import UsageError
-from mailout.base.select import first
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
@@ -214,16 +216,41 @@ def who() -> str:
 def import_into(
     engine: Engine, found: PeopleImport, list_key: str | None = None, *, agreed: str = ""
 ) -> tuple[str, ImportCounts]:
-    with Progress(console=err, transient=True, disable=found.people < PROGRESS_FROM_PEOPLE) as progress:
-        bar = progress.add_task("Importing", total=found.people)
-        return import_people(
-            engine.store,
-            found,
-            by=who(),
-            agreed=agreed,
-            list_key=list_key,
-            progress=lambda done: progress.advance(bar, done),
-        )
+    """Who stops it is told how much is written: the first signal lets what is in hand be finished."""
+    id, signals, done = str(uuid4()), list[int](), 0
+
+    def on_signal(number: int, frame: object) -> None:
+        signals.append(number)
+        if len(signals) > 1:
+            raise Stopped(number)
+
+    def advance(people: int) -> None:
+        nonlocal done
+        done += people
+        progress.advance(bar, people)
+        if signals:
+            raise Stopped(signals[0])
+
+    hidden = found.people < PROGRESS_FROM_PEOPLE
+    try:
+        with handling(on_signal), Progress(console=err, transient=True, disable=hidden) as progress:
+            bar = progress.add_task("Importing", total=found.people)
+            return import_people(
+                engine.store,
+                found,
+                by=who(),
+                agreed=agreed,
+                list_key=list_key,
+                id=id,
+                progress=advance,
+            )
+    except KeyboardInterrupt:
+        note(f"Stopped: {done:,} of {found.people:,} people are imported. {_go_on(id)}")
+        raise
+
+
+def _go_on(id: str) -> str:
+    return f"Run the same command again to continue; to undo: mailout subscribers undo-import {id}"
 
 
 def show_counts(found: PeopleImport, counts: ImportCounts) -> None:
@@ -270,7 +297,9 @@ def writing(path: Path | None) -> Iterator[TextIO]:
 
 
 def undo(
-    id: Annotated[str | None, typer.Argument(metavar="ID", help="Of the import; without it, a list.")] = None,
+    id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Of the import, or its beginning; without it, a list.")
+    ] = None,
     yes: Annotated[bool, Yes] = False,
     json: Json = False,
 ) -> None:
@@ -282,11 +311,10 @@ def undo(
     if id is None:
         _list(engine, json)
         return
-    found = first(engine.store, subscriber_rows.IMPORTS, {"id": id})
-    if found is not None:  # else there is nothing to ask about
-        people = count(found.counts.get("added", 0), "person", "people")
-        confirm(f"Remove the {people} that the import of {found.file} added?", yes)
-    done = engine.store.undo_import(id)
+    found = find_import(engine, id)
+    people = count(found.counts.get("added", 0), "person", "people")
+    confirm(f"Remove the {people} that the import of {found.file} added?", yes)
+    done = engine.store.undo_import(found.id)
     if json:
         print_json(asdict(done))
         return

@@ -15,7 +15,7 @@ from cli.output import Json, Yes, confirm, note, print_json
 from cli.processes import prefect_home
 from cli.progress import showing
 from cli.show import show_reports
-from cli.signals import handling
+from cli.signals import Stopped, handling
 from mailout.app import examination, wiring
 from mailout.app.engine import Engine
 from mailout.base.errors import MailoutError, NotFound, ProviderUnreachable, UsageError
@@ -180,14 +180,6 @@ class Stop:
                 self._engine.store.release(id)
             note(f"\nStopped. {GO_ON}")
             raise
-
-
-class Stopped(KeyboardInterrupt):
-    """Stopped while nothing was being sent."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 def finish(engine: Engine, id: str, *, json: bool, stopped_by: int | None = None) -> None:

@@ -19,7 +19,16 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
 from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.port import Subscribers
-from mailout.letters.audience.wishes import ANY, EVERYBODY, Answers, Meaning, Verdicts, in_words, refused
+from mailout.letters.audience.wishes import (
+    ANY,
+    EVERYBODY,
+    Answers,
+    Meaning,
+    Verdicts,
+    all_but,
+    in_words,
+    refused,
+)
 
 if TYPE_CHECKING:
     from mailout.letters.audience.people_import import PeopleImport
@@ -33,7 +42,8 @@ TOO_MANY_COLUMNS = (
 )
 """Each is a field of the form; the others are for the questions."""
 GONE = "That file is no longer here: choose it again."
-WHO = ("everybody", "with", "without", "values")
+BUT = "but"
+WHO = ("everybody", BUT, "with", "without", "values")
 """What may be answered to a column that may say who wants mail."""
 
 
@@ -61,13 +71,11 @@ def preview(visit: Admin, file: str = "") -> Response:
     path = visit.desk.uploads.path(file)
     if path is None:
         return go_to("/people/import", GONE)
-    from mailout.letters.audience.people_import import read_people  # polars: 25 MB, for this page alone
-
     chosen = Form(visit.request.query_params.multi_items())
     found: PeopleImport | None = None
     problem, status = "", 200
     try:
-        found = read_people(path, _answers(chosen))
+        found = _read(path, chosen)
     except MailoutError as error:
         problem, status = _for_this_page(error, path), 400
     if found is not None and (columns := len(_headers(found, chosen))) > MOST_COLUMNS:
@@ -117,12 +125,24 @@ def undo(act: AdminAct) -> Response:
     return act.done("undid an import", act.form.get("id"), said)
 
 
+def _read(path: Path, form: Form) -> PeopleImport:
+    """Who is meant by “all but those” is in the file, not in the form: there may be thousands."""
+    from mailout.letters.audience.people_import import read_people  # polars: 25 MB, for this page alone
+
+    answers = _answers(form)
+    found = read_people(path, answers)
+    but = [one for one in found.plan.open if one.refusals and form.get(f"who:{one.column}") == BUT]
+    for one in but:
+        answers = answers.with_column(one.column, all_but(one.refusals))
+    return read_people(path, answers) if but else found
+
+
 def _answers(form: Form) -> Answers:
     fields = {column: to for column, to in form.beginning("column:").items() if to in FIELDS}
     columns = {
         column: _verdicts(who, [value for name, value in form.fields if name == f"mail:{column}"])
         for column, who in form.beginning("who:").items()
-        if who in WHO
+        if who in WHO and who != BUT
     }
     return Answers(columns, fields, form.get("encoding") or None)
 
@@ -145,9 +165,9 @@ def _headers(found: PeopleImport | None, chosen: Form) -> list[tuple[str, str]]:
 
 
 def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
-    from mailout.letters.audience.people_import import import_people, read_people
+    from mailout.letters.audience.people_import import import_people
 
-    found = read_people(path, _answers(form))
+    found = _read(path, form)
     if found.plan.agreement() and not form.get("agreed"):
         raise UsageError("Nothing was imported: somebody has to say that these people agreed to get mail.")
     agreed = by if found.plan.agreement() else ""

@@ -225,6 +225,22 @@ def test_each_answer_on_the_page_means_what_it_says(dashboard: Site, who: str, a
     assert here == {f"{name}@example.org" for name in active.split()}
 
 
+@pytest.mark.parametrize("many", [1, 30])
+def test_all_but_those_with_a_refusal_in_their_name_is_an_answer(dashboard: Site, many: int) -> None:
+    dashboard.sign_in()
+    rows = "".join(f"no{n}@example.org,Bo {n} (unsubscribed)\n" for n in range(many))
+    file = upload(dashboard, "members.csv", f"Email,Name\nzoe@example.org,Zoe\n{rows}")
+    page = dashboard.client.get("/people/import/preview", params={"file": file}).text
+    assert "All but Bo 0 (unsubscribed)" in page
+    dashboard.act("/people/import/confirm", file=file, **{"who:Name": "but"})
+    assert subscriber_rows.subscriber(dashboard.store, "zoe@example.org")["status"] == "active"
+    for n in range(many):
+        assert subscriber_rows.subscriber(dashboard.store, f"no{n}@example.org")["status"] == "unsubscribed"
+    file = upload(dashboard, "members.csv", FILE)
+    refused = dashboard.act("/people/import/confirm", file=file, **{"who:Kein Newsletter": "but"})
+    assert "may say who wants mail" in refused.text
+
+
 def test_a_list_that_says_nothing_is_imported_only_after_somebody_said_they_agreed(dashboard: Site) -> None:
     dashboard.sign_in()
     file = upload(dashboard, "members.csv", "Email,City\nzoe@example.org,Lima\n")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +17,12 @@ from mailout.letters.audience.tables import key
 
 ATTRIBUTE, DROP = "attribute", "drop"
 LISTS, BOUNCE_TYPE = "lists", "bounce_type"
-TELLING = (ATTRIBUTE, LISTS, BOUNCE_TYPE)
-"""Whose cells may tell who wants no mail: also of a column of ours, e.g. a list called "Unsubscribed"."""
+SILENT = (DROP, "ocd_ids", "bounce_subtype")
+"""Whose cells never tell who wants no mail. All others may, e.g. a list called "Unsubscribed"."""
 NAMES = ("name", "first_name", "last_name")
 """Kept as attributes under these names, whatever the file calls them."""
+PERSONAL = (*NAMES, "from_name")
+"""Any word may be a name, so these are asked about only where a refusal stands beside one."""
 
 Cells = Callable[[int], Collection[str]]
 """The different cells of the column at this position."""
@@ -77,6 +79,10 @@ def has_address(cell: str) -> bool:
     return _ADDRESS.search(cell) is not None
 
 
+def _is_word(cell: str) -> bool:
+    return not has_address(cell)
+
+
 def looks_like_a_row(header: Sequence[str]) -> bool:
     """An address where a header should be, and no header for it."""
     return any(map(has_address, header)) and not EMAIL_HEADERS.intersection(map(key, header))
@@ -92,11 +98,16 @@ def recognise(headers: Sequence[str], cells: Cells, asked: Mapping[str, str]) ->
         FileColumn(at, header, wanted.get(at) or _FIELD_OF.get(key(header), ATTRIBUTE))
         for at, header in enumerate(headers)
     ]
-    if not any(column.field == "email" for column in columns):
-        columns = _found_by_cells(columns, cells, wanted)
+    columns = _with_addresses(columns, cells, wanted)
+    several = sum(column.field == "email" for column in columns) > 1
+
+    def order(column: FileColumn) -> tuple[bool, bool, tuple[int, int]]:
+        poor = several and column.field == "email" and _mostly(_is_word, cells(column.position))
+        return (column.position not in wanted, poor, _rank(column))
+
     seen: set[str] = set()
     result = []
-    for column in sorted(columns, key=lambda column: (column.position not in wanted, _rank(column))):
+    for column in sorted(columns, key=order):
         if column.field in seen and column.field in ONCE:
             raise UsageError(f"There is more than one column {column.field}.", remedy="Rename or remove one.")
         if column.field in seen and column.field in NAMES:
@@ -112,10 +123,25 @@ def _rank(column: FileColumn) -> tuple[int, int]:
     return (of_email, column.position)
 
 
+def _with_addresses(columns: list[FileColumn], cells: Cells, wanted: Mapping[int, str]) -> list[FileColumn]:
+    """A column headed `Mail` may hold a yes or a no: an attribute, if the addresses are in another one."""
+
+    def bare(column: FileColumn) -> bool:
+        filled = [cell for cell in cells(column.position) if cell.strip(TRIM)]
+        return column.position not in wanted and bool(filled) and not any(map(has_address, filled))
+
+    without = [c.position for c in columns if c.field == "email" and bare(c)]
+    if all(c.position in without for c in columns if c.field == "email"):
+        columns = _found_by_cells(columns, cells, wanted)
+    if all(c.position in without for c in columns if c.field == "email"):
+        return columns
+    return [FileColumn(c.position, c.header, ATTRIBUTE) if c.position in without else c for c in columns]
+
+
 def _found_by_cells(
     columns: Sequence[FileColumn], cells: Cells, wanted: Mapping[int, str]
 ) -> list[FileColumn]:
-    """No header says email: the column that is full of addresses."""
+    """No header says where the addresses are: the column that is full of them."""
     others = [column for column in columns if column.field == ATTRIBUTE and column.position not in wanted]
     full = [column for column in others if _mostly(has_address, cells(column.position))]
     if len(full) > 1:
@@ -136,11 +162,18 @@ def _mostly(holds: Callable[[str], bool], cells: Collection[str]) -> bool:
 
 def may_hold_wishes(column: FileColumn, cells: Collection[str]) -> bool:
     """Whether a person must be asked what this column means. Too often is better than once too little."""
+    if column.field == "email":  # a second one: what stands there beside addresses
+        words = list(filter(_is_word, cells))
+        if _mostly(has_address, cells):
+            return _refuses({value_key(cell) for cell in words})
+        cells = words
     header, filled = column.header, {value_key(cell) for cell in cells} - {""}
     if column.field == LISTS:  # a cell may have several
         return _refuses({value_key(one) for cell in cells for one in re.split(r"[|;]", cell)} - {""})
     if column.field == BOUNCE_TYPE:
         return bool(filled)
+    if column.field in PERSONAL:
+        return next(refusals(cells), None) is not None
     if not filled or all(_LINK.match(cell) for cell in filled):
         return False
     if _is_about(header, "channels"):
@@ -170,6 +203,51 @@ def _speaks_of_leaving(header: str, cells: Collection[str]) -> bool:
 def _folded(cells: Collection[str]) -> str:
     """All at once: there may be a million."""
     return re.sub(r"[^\w\n]|_", "", unicodedata.normalize("NFKD", "\n".join(cells)).casefold())
+
+
+def refusals(cells: Iterable[str]) -> Iterator[str]:
+    """Those that hold words of refusal, as words of their own: `Bo (unsubscribed)`, but nobody called No."""
+    written = list(cells)
+    text = _plain("\n".join(cell.replace("\n", " ") for cell in written))
+    begins, unspaced = _beginnings()
+    if begins.isdisjoint({word[:4] for word in re.findall(r"[^\W_]+", text)}) and not any(
+        one in text for one in unspaced
+    ):
+        return
+    search = _refusal().search
+    yield from (cell for cell, line in zip(written, text.split("\n"), strict=True) if search(line))
+
+
+def _plain(text: str) -> str:
+    """Without case and accents."""
+    return re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text).casefold())
+
+
+@lru_cache
+def _beginnings() -> tuple[frozenset[str], tuple[str, ...]]:
+    """How a refusal begins, up to four letters of a word; and those that are written without spaces."""
+    said = [_plain(one) for name in ("statuses", "phrases") for one in _WORDS["cells"][name]]
+    begins = (begin[:4] for one in said for begin in (re.split(r"[\W_]+", one)[0], key(one)))
+    return frozenset(begins), tuple(filter(_is_unspaced, said))
+
+
+@lru_cache
+def _refusal() -> re.Pattern[str]:
+    def any_of(words: Iterable[str]) -> str:
+        return "|".join(r"[\W_]*".join(re.split(r"[\W_]+", word)) for word in words)
+
+    statuses, namesakes, phrases = (
+        set(map(_plain, _WORDS["cells"][name])) for name in ("statuses", "namesakes", "phrases")
+    )
+    unspaced = set(filter(_is_unspaced, phrases))
+    return re.compile(
+        rf"(?<![^\W_])(?:(?:{any_of(statuses - namesakes)})(?![^\W_])|{any_of(phrases - unspaced)})"
+        rf"|[(\[{{]\s*(?:{any_of(namesakes)})\s*[)\]}}]|{any_of(unspaced)}"
+    )
+
+
+def _is_unspaced(word: str) -> bool:
+    return word[0] >= "\u1100"  # Korean, Japanese, Chinese
 
 
 def name_may_tell(name: str) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import hashlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from mailout.base.errors import UsageError
 
@@ -24,6 +27,7 @@ USUAL = (
 )
 SAMPLE_BYTES = 100_000
 """Put to the detection, of lines that have something else than ASCII."""
+SHOWN_CHARS = 98
 
 _NAMES = {"cp1252": "Windows-1252", "cp1251": "Windows-1251", "cp1250": "Windows-1250", "koi8_r": "KOI8-R"}
 _SAVE = 'Save it as UTF-8 (in Excel: "CSV UTF-8"), or name its encoding with --encoding.'
@@ -41,7 +45,7 @@ class Decoded:
 
 def decode(data: bytes, name: str, asked: str | None = None) -> Decoded:
     unicode = _known(asked) if asked else _unicode(data)
-    readings = () if unicode else tuple(_readings(data))
+    readings = [] if unicode else _readings(data)
     encoding = unicode or readings[0][0]
     try:
         text = data.decode(encoding).removeprefix("\ufeff")
@@ -74,7 +78,7 @@ def _unicode(data: bytes) -> str | None:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     even, odd = data[:4000:2].count(0), data[1:4000:2].count(0)
-    if data and even + odd >= min(len(data), 4000) // 4:  # every other byte of Latin text is NUL
+    if even + odd >= max(1, min(len(data), 4000) // 4):  # every other byte of Latin text is NUL
         return "utf-16-le" if odd > even else "utf-16-be"
     try:
         data.decode("utf-8")
@@ -83,20 +87,51 @@ def _unicode(data: bytes) -> str | None:
     return "utf-8"
 
 
-def _readings(data: bytes) -> Iterator[tuple[str, str]]:
-    """Each possible encoding with the first line that it matters for; of equal lines the first."""
+def _readings(data: bytes) -> list[tuple[str, str]]:
+    """Each possible encoding with what tells it from the others; of those that read the same, the first."""
     from charset_normalizer import from_bytes  # here: most files are UTF-8, and it takes long to load
 
     lines = re.findall(rb"[^\r\n]*[\x80-\xff][^\r\n]*", data[: 20 * SAMPLE_BYTES])
     likely = from_bytes(b"\n".join(lines)[:SAMPLE_BYTES], threshold=1.0).best()
-    seen: set[str] = set()
+    texts: dict[bytes, str] = {}
     for encoding in dict.fromkeys([*([likely.encoding] if likely else []), *USUAL, "latin_1"]):
-        try:
-            text = data.decode(encoding)
-        except (UnicodeDecodeError, LookupError):
+        with suppress(UnicodeError, LookupError):
+            texts.setdefault(_digest(data, encoding), encoding)
+    found = list(texts.values())
+    return list(zip(found, _told_apart(data, found), strict=True))
+
+
+def _text(data: bytes, encoding: str) -> io.TextIOWrapper:
+    """Read piece by piece: a dozen readings of a large file would not fit into memory."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding)
+
+
+def _digest(data: bytes, encoding: str) -> bytes:
+    found, text = hashlib.blake2b(), _text(data, encoding)
+    while part := text.read(SAMPLE_BYTES):
+        found.update(part.encode("utf-8", "surrogatepass"))
+    return found.digest()
+
+
+def _told_apart(data: bytes, encodings: Sequence[str]) -> list[str]:
+    """What to show of each reading: the first lines on which they differ, until no two are the same."""
+    shown: list[tuple[str, ...]] = [()] * len(encodings)
+    for lines in zip(*(_text(data, encoding) for encoding in encodings), strict=False):
+        if all(map(str.isascii, lines)):
             continue
-        line = next(line for line in io.StringIO(text) if not line.isascii()).rstrip("\r\n")
-        shown = line if len(line) <= 100 else line[:99] + "…"
-        if shown not in seen:
-            seen.add(shown)
-            yield encoding, shown
+        for pieces in zip_longest(*map(_pieces, lines), fillvalue=""):
+            more = [(*before, piece) for before, piece in zip(shown, pieces, strict=True)]
+            if len(set(more)) > len(set(shown)) or len(encodings) == 1:
+                shown = more
+            if len(set(shown)) == len(encodings) and shown[0]:
+                return [" / ".join(filter(None, one)) for one in shown]
+    return [" / ".join(filter(None, one)) for one in shown]
+
+
+def _pieces(line: str) -> list[str]:
+    """A long line in parts that can be shown."""
+    line = line.rstrip("\r\n")
+    starts = range(0, len(line), SHOWN_CHARS)
+    return [
+        "…" * (at > 0) + line[at : at + SHOWN_CHARS] + "…" * (at + SHOWN_CHARS < len(line)) for at in starts
+    ]

@@ -62,12 +62,13 @@ def import_people(
     by: str,
     agreed: str = "",
     list_key: str | None = None,
+    id: str | None = None,
     progress: Callable[[int], object] = lambda done: None,
 ) -> tuple[str, ImportCounts]:
     """Written down first with what was decided, so that it can be taken back. `agreed`: who said so."""
     found.plan.require_answered()
     keys = _keys_of(store, found)
-    id = str(uuid4())
+    id = id or str(uuid4())
     decisions = found.plan.decisions() | ({"agreed": agreed} if agreed else {})
     decisions |= {"list": list_key} if list_key else {}
     store.begin_import(ImportRecord(id, by, found.plan.file, decisions, found.plan.counts()))

@@ -14,16 +14,16 @@ import polars as pl
 from mailout.base.addresses import TRIM
 from mailout.letters.audience.columns import (
     ATTRIBUTE,
-    BOUNCE_TYPE,
     DROP,
-    LISTS,
     NAMES,
-    TELLING,
+    PERSONAL,
+    SILENT,
     FileColumn,
     looks_like_a_row,
     may_hold_wishes,
     name_may_tell,
     recognise,
+    refusals,
     unique,
 )
 from mailout.letters.audience.exports import Export, known_export
@@ -35,6 +35,7 @@ from mailout.letters.audience.wishes import (
     FILE_NAME,
     FOLDER_NAME,
     SHEET_NAME,
+    SHOWN_VALUES,
     Answers,
     ImportQuestion,
     Meaning,
@@ -59,6 +60,11 @@ class PeopleTable:
     def title(self) -> str:
         return self.table.sheet or self.file
 
+    @property
+    def address(self) -> FileColumn:
+        """The others are looked at where it is empty."""
+        return next(column for column in self.columns if column.field == "email")
+
     def names_that_tell(self, *, several: bool) -> Iterator[tuple[str, str]]:
         """What the table is called, where that may tell that its people do not want mail."""
         if self.export is not None:
@@ -73,7 +79,7 @@ class PeopleTable:
     def wishes(self) -> Iterator[FileColumn]:
         known = (self.export.headers - self.export.hints.keys()) | self.export.own if self.export else ()
         for column in self.columns:
-            if column.field not in TELLING or column.header in known:
+            if column.field in SILENT or column.header in known or column == self.address:
                 continue
             if may_hold_wishes(column, self.raw[str(column.position)].unique().to_list()):
                 yield column
@@ -84,11 +90,10 @@ class PeopleTable:
         """Of each column that speaks of wishes: a person's, else the export's, else none: nobody's."""
         for column in self.columns:
             known = self.export.says.get(column.header) if self.export else None
-            if column.field in TELLING or known is not None:
-                if (said := answers.columns.get(column.header)) is not None:
-                    yield column, said
-                elif known is not None or column.header in questions:
-                    yield column, known or {}
+            if (said := answers.columns.get(column.header)) is not None:
+                yield column, said
+            elif known is not None or (column.header in questions and column != self.address):
+                yield column, known or {}
 
     def meanings(
         self, rows: pl.DataFrame, questions: Mapping[str, ImportQuestion], answers: Answers
@@ -127,13 +132,12 @@ class PeopleTable:
 
     def kept(self, decided: Collection[str]) -> dict[int, str]:
         """Under what name each column is kept; what says who wants mail is not."""
-        first = next(column.position for column in self.columns if column.field == "email")
         said = {*decided, *(self.export.says if self.export else ())}
         names: dict[int, str] = {}
         for column in self.columns:
-            if column.position == first or column.field == DROP:
+            if column == self.address or column.field == DROP:
                 continue
-            if column.header in said and column.field not in (LISTS, BOUNCE_TYPE):  # they are both
+            if column.header in said and column.field == ATTRIBUTE:  # a name or a list is both
                 continue
             name = column.field if column.field in NAMES else column.header
             while ATTRIBUTE_PREFIX + name in names.values():  # `Full name` and `name`
@@ -143,12 +147,11 @@ class PeopleTable:
         return names
 
     def recognised(self) -> Iterator[tuple[str, str]]:
-        first = next(column for column in self.columns if column.field == "email")
         for column in sorted(self.columns, key=lambda column: column.position):
             if column.field not in (ATTRIBUTE, DROP):
                 yield (
                     column.header,
-                    column.field if column.field != "email" or column == first else "email if empty",
+                    column.field if column.field != "email" or column == self.address else "email if empty",
                 )
 
 
@@ -195,6 +198,7 @@ def questions_about(tables: Sequence[PeopleTable]) -> dict[str, ImportQuestion]:
     """By column, over all tables: the most frequent values first."""
     values: dict[str, Counter[str]] = {}
     hints: dict[str, str] = {}
+    personal: set[str] = set()
     for one in tables:
         for named, name in one.names_that_tell(several=len(tables) > 1):
             values.setdefault(named, Counter())[name] += one.raw.height
@@ -202,10 +206,17 @@ def questions_about(tables: Sequence[PeopleTable]) -> dict[str, ImportQuestion]:
             counts = one.raw[str(column.position)].str.strip_chars(TRIM).value_counts()
             values.setdefault(column.header, Counter()).update(dict(counts.iter_rows()))
             hints |= one.export.hints if one.export else {}
+            personal |= {column.header} if column.field in PERSONAL else set()
     return {
-        name: ImportQuestion(name, _spelled_alike(counted), hints.get(name, ""))
+        name: _question(name, _spelled_alike(counted), hints.get(name, ""), personal=name in personal)
         for name, counted in values.items()
     }
+
+
+def _question(name: str, values: Mapping[str, int], hint: str, *, personal: bool) -> ImportQuestion:
+    """Of too many to be shown, those for which it is asked are not left to be searched for."""
+    many = personal or len(values) > SHOWN_VALUES
+    return ImportQuestion(name, values, hint, tuple(refusals(values)) if many else ())
 
 
 def _spelled_alike(counted: Counter[str]) -> dict[str, int]:

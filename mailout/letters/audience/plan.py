@@ -52,10 +52,10 @@ class ImportPlan:
     def require_answered(self) -> None:
         """Nobody becomes active by not being understood: a question that is open stops the import."""
         if self.readings:
-            lines = "; ".join(f"{encoding}: {line}" for encoding, line in self.readings[:3])
+            lines = "; ".join(f"{encoding}: {line}" for encoding, line in self.readings[:4])
             raise UsageError(
                 f"{self.file} does not say its encoding. It may read as {lines}.",
-                remedy=f"Name the right one: --encoding {self.readings[0][0]}.",
+                remedy=f"Name the one that reads right, for instance --encoding {self.readings[0][0]}.",
             )
         for one in self.open:
             raise UsageError(

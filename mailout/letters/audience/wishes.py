@@ -62,6 +62,10 @@ def only(yes: Iterable[str], values: Iterable[str]) -> Verdicts:
     }
 
 
+def all_but(refusals: Iterable[str]) -> Verdicts:
+    return {**EVERYBODY, **{value_key(value): Meaning.UNSUBSCRIBED for value in refusals}}
+
+
 @dataclass(frozen=True, slots=True)
 class ImportQuestion:
     """A column that may say who wants mail: each value and how many rows have it, the most frequent first."""
@@ -69,6 +73,7 @@ class ImportQuestion:
     column: str
     values: Mapping[str, int]
     hint: str = ""
+    refusals: tuple[str, ...] = ()  # values that sound like a no, among many that do not
 
     @property
     def empty(self) -> int:
@@ -79,25 +84,37 @@ class ImportQuestion:
         return {value: n for value, n in self.values.items() if value}
 
     @property
+    def few(self) -> bool:
+        """Whether they can be put to a person value by value."""
+        return len(self.values) <= SHOWN_VALUES
+
+    @property
     def shown(self) -> Mapping[str, int]:
-        """What is put to a person: value by value, or (too many) only whether there is one. `""` is empty."""
-        if len(self.values) <= SHOWN_VALUES:
+        """What is put to a person: value by value, or (too many) refusals and whether there is any other.
+
+        `""` is empty.
+        """
+        if self.few:
             return self.values
-        rest = {ANY: sum(self.filled.values())}
-        return rest | ({"": self.empty} if self.empty else {})
+        few = self.refusals if len(self.refusals) <= SHOWN_VALUES else ()
+        found = {value: self.values[value] for value in few}
+        rest = {ANY: sum(self.filled.values()) - sum(found.values())}
+        return found | rest | ({"": self.empty} if self.empty else {})
 
     def choices(self) -> list[tuple[str, Verdicts]]:
         """Short answers in words, and what each means. `everybody` is the first."""
         found = [("everybody", EVERYBODY)]
-        if not self.filled or not self.empty:
-            return found
-        what = next(iter(self.filled)) if len(self.filled) == 1 else "something in it"
-        some = list(self.shown if len(self.values) <= SHOWN_VALUES else (ANY, ""))
-        return [
-            *found,
-            (f"those with {what}", only([value for value in some if value], some)),
-            (f"those without {what if len(self.filled) == 1 else 'anything in it'}", only([""], some)),
-        ]
+        if self.filled and self.empty:
+            what = next(iter(self.filled)) if len(self.filled) == 1 else "something in it"
+            some = list(self.shown if self.few else (ANY, ""))
+            found += [
+                (f"those with {what}", only([value for value in some if value], some)),
+                (f"those without {what if len(self.filled) == 1 else 'anything in it'}", only([""], some)),
+            ]
+        if self.refusals:
+            example = self.refusals[0] + (" …" if len(self.refusals) > 1 else "")
+            found.append((f"all but {example}", all_but(self.refusals)))
+        return found
 
     def described(self) -> str:
         """`(empty) 340, x 12`."""
@@ -107,10 +124,20 @@ class ImportQuestion:
 
     def options(self) -> str:
         """What may be added to the command line."""
+        if 0 < len(self.refusals) <= SHOWN_VALUES:
+            said = [("--no-mail-if", value) for value in self.refusals] + [("--mail-if", "*")]
+            said += [("--mail-if", "")] if self.empty else []
+            options = " ".join(f"{option} {_quoted(f'{self.column}={value}')}" for option, value in said)
+            return f"{options} (all but these), or --ignore-column {_quoted(self.column)}"
         return (
             f"--mail-if '{self.column}=VALUE' (only those with it get mail), --no-mail-if"
             f" '{self.column}=VALUE', or --ignore-column '{self.column}'"
         )
+
+
+def _quoted(word: str) -> str:
+    """As a shell reads it."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def in_words(value: str) -> str:

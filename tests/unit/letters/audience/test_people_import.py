@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mailout.base.addresses import Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience import people_import
+from mailout.letters.audience.encodings import _told_apart
 from mailout.letters.audience.people_import import PeopleImport, read_people
 from mailout.letters.audience.people_rows import Reject
 from mailout.letters.audience.port import SubscriberRow
@@ -306,6 +307,38 @@ def test_an_encoding_that_cannot_be_told_for_sure_is_asked(read, encoding: str, 
         next(found.batches())
     told = read(data, encoding=encoding)
     assert people(told)[0].attributes == {"who": line.partition(",")[2]}
+
+
+def test_encodings_that_differ_only_further_down_are_all_offered_with_where_they_differ(read) -> None:
+    """Windows-1250 and 1252 agree on é, and the one that was left out was right."""
+    data = b"email,name\nana2@example.org,Jos\xe9\nb@example.org,Mu\xf1oz\n"
+    readings = dict(read(data).plan.readings)
+    assert readings["Windows-1252"].endswith("b@example.org,Muñoz")
+    assert readings["Windows-1250"].endswith("b@example.org,Muńoz")
+    assert len(set(readings.values())) == len(readings)
+    with pytest.raises(UsageError, match=r"Windows-1252: .*Muñoz"):
+        read(data).plan.require_answered()
+
+
+def test_encodings_that_differ_at_the_end_of_a_long_line_or_file_are_told_apart(read) -> None:
+    for between in ("x" * 500, "\nc@example.org,Bo" * 3000):
+        data = f"email,name\na@example.org,José{between}\nb@example.org,José {between[:300]} Muñoz\n"
+        readings = dict(read(data.encode("cp1252")).plan.readings)
+        assert (readings["Windows-1252"].endswith("Muñoz"), len(readings["Windows-1252"]) < 350) == (
+            True,
+            True,
+        )
+        assert len(set(readings.values())) == len(readings)
+
+
+def test_what_reads_one_way_only_is_shown_by_its_first_line_that_is_not_ascii() -> None:
+    assert _told_apart("email\nJosé\nMuñoz\n".encode("cp1252"), ["cp1252"]) == ["José"]
+
+
+@pytest.mark.parametrize("data", [b"x", b"ab", b"abc"])
+def test_a_file_of_three_bytes_is_no_utf_16(read, data: bytes) -> None:
+    with pytest.raises(UsageError, match="has no column `email`"):
+        read(data)
 
 
 def test_unicode_is_told_for_sure(read) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mailout.base.addresses import Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience.columns import value_key
 from mailout.letters.audience.people_import import read_people
@@ -60,6 +61,32 @@ def test_cells_that_may_be_a_yes_or_a_no_are_asked_about_under_any_header(
     assert [one.column for one in found.plan.open] == ["Feld 7"]
 
 
+REFUSALS = """gekündigt; gesperrt; Widerspruch; hat widersprochen am 3.4.; Kein Newsletter!; uitgeschreven; Afgemeld; heeft zich uitgeschreven;
+geen nieuwsbrief; wypisany; Wypisana; rezygnacja; odhlášen; Odhlášena; neposílat; avregistrerad; avmeldt; Frameldt; afmeldt;
+inget nyhetsbrev; avprenumererad; peruttu; відписаний; Відписалася; не надсилати; отказ; заблокирован; не присылать; 退会; 退会済み; 配信停止;
+退订; 已退订; 退訂; 取消订阅; 수신거부; 구독 취소; iptal; abonelikten çıktı; résilié; cancelado; cancellato; non inviare; declined; hard bounce;
+please take me off"""
+YES_AND_NO = [
+    ("Sim", "Não"),
+    ("Sí", "No"),
+    ("Evet", "Hayır"),
+    ("так", "ні"),
+    ("ano", "ne"),
+    ("ja", "nei"),
+    ("예", "아니오"),
+]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [*((one.strip(), "VIP") for one in REFUSALS.replace("\n", " ").split(";")), *YES_AND_NO],
+    ids="-".join,
+)
+def test_a_refusal_is_asked_about_in_any_language(tmp_path: Path, cells: tuple[str, str]) -> None:
+    found = read(tmp_path, f"Email,Groep\na@example.org,{cells[0]}\nb@example.org,{cells[1]}\n")
+    assert ([one.column for one in found.plan.open], found.plan.people) == (["Groep"], {})
+
+
 @pytest.mark.parametrize(
     ("header", "cells"),
     [
@@ -106,6 +133,127 @@ def test_what_speaks_of_leaving_is_asked_about_whatever_else_it_speaks_of(
 ) -> None:
     found = read(tmp_path, f"Email,{header}\na@example.org,{cells[0]}\nb@example.org,{cells[1]}\n")
     assert [one.column for one in found.plan.open] == [header]
+
+
+@pytest.mark.parametrize("header", ["Mail", "Email", "Email 2", "Contact Email", "E-Post"])
+@pytest.mark.parametrize("address", ["E-mail address", "Kontakt"])
+@pytest.mark.parametrize("cells", [("ja", "nein"), ("x", ""), ("active", "unsubscribed")])
+def test_a_yes_or_no_below_a_header_like_an_address_is_asked_about(
+    tmp_path: Path, header: str, address: str, cells: tuple[str, str]
+) -> None:
+    text = f"Name,{header},{address}\nA,{cells[0]},a@example.org\nB,{cells[1]},b@example.org\n"
+    found = read(tmp_path, text)
+    assert ([one.column for one in found.plan.open], found.plan.people) == ([header], {})
+    told = read(tmp_path, text, answers=Answers.from_options(mail_if=[(header, cells[0])]))
+    assert people(told) == {"a": "active"}
+
+
+def test_words_among_second_addresses_are_asked_about_if_they_tell(tmp_path: Path) -> None:
+    rows = "A,a@example.org,a2@example.org\nB,b@example.org,{}\nC,c@example.org,c2@example.org\nD,,d@example.org\n"
+    text = "Name,Email,Email 2\n" + rows
+    assert [one.column for one in read(tmp_path, text.format("unsubscribed")).plan.open] == ["Email 2"]
+    assert people(read(tmp_path, text.format("n/a"))) == dict.fromkeys("abcd", "active")
+
+
+def test_a_stray_address_among_yes_and_no_changes_nothing(tmp_path: Path) -> None:
+    text = "Email,Email Address\nYes,a@example.org\nNo,b@example.org\nc@example.org,\nYes,d@example.org\n"
+    assert [one.column for one in read(tmp_path, text).plan.open] == ["Email"]
+    told = read(tmp_path, text, answers=Answers.from_options(mail_if=[("Email", "Yes")]))
+    assert people(told) == {"a": "active", "d": "active"}
+
+
+def test_no_address_at_all_leaves_everybody_out_with_a_reason(tmp_path: Path) -> None:
+    found = read(tmp_path, "Email,City\nnobody,Lima\n")
+    assert found.plan.left_out == {Dropped.NO_AT: 1}
+
+
+@pytest.mark.parametrize("header", ["Name", "First name", "Nachname", "from_name"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Bo (unsubscribed)",
+        "no newsletter please",
+        "Bo - abgemeldet",
+        "Bo inactive",
+        "DELETED Bo",
+        "Bo [left]",
+        "Bo (baja)",
+        "Désabonné",
+        "Боб (отписан)",
+        "Bo gekündigt",
+        "do_not_email",
+        "Bo NoNewsletter",
+        "山田 配信停止済",
+        "Bo Uitgeschreven",
+        "Bo (opted-out)",
+    ],
+)
+def test_a_refusal_beside_a_name_is_asked_about_and_the_name_is_kept(
+    tmp_path: Path, header: str, name: str
+) -> None:
+    text = f"Email,{header}\na@example.org,Ana\nb@example.org,{name}\nc@example.org,\n"
+    (asked,) = read(tmp_path, text).plan.open
+    assert (asked.column, asked.refusals) == (header, (name,))
+    options = f"--no-mail-if '{header}={name}' --mail-if '{header}=*' --mail-if '{header}='"
+    assert asked.options().startswith(options)
+    said = Answers.from_options(mail_if=[(header, "*"), (header, "")], no_mail_if=[(header, name)])
+    found = read(tmp_path, text, answers=said)
+    assert people(found) == {"a": "active", "b": "unsubscribed", "c": "active"}
+    rows = [row for batch in found.batches() for row in batch]
+    assert "Ana" in (rows[0].from_name, *rows[0].attributes.values())
+
+
+@pytest.mark.parametrize("header", ["Name", "First name", "Nachname"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "No",
+        "Yes",
+        "Ja",
+        "Baja",
+        "Maria Baja",
+        "Left",
+        "Active Minds",
+        "Bruno Emails",
+        "Nooptoutson",
+        "Stop",
+        "Никита",
+        "山田太郎",
+        "Do Not",
+        "Abonnel",
+        "2024-01-02",
+        "-",
+        "n/a",
+        "Cancello",
+        "x",
+    ],
+)
+def test_a_name_that_only_looks_like_a_refusal_stops_no_import(
+    tmp_path: Path, header: str, name: str
+) -> None:
+    found = read(tmp_path, f"Email,{header}\na@example.org,Ana\nb@example.org,{name}\nc@example.org,\n")
+    assert (found.plan.questions, found.plan.people) == ((), {"active": 3})
+
+
+def test_a_refusal_among_many_values_is_shown(tmp_path: Path) -> None:
+    rows = "".join(f"p{n}@example.org,Person {n}\n" for n in range(40))
+    (asked,) = read(tmp_path, f"Email,Name\n{rows}b@example.org,Bo (unsubscribed)\n").plan.open
+    assert asked.shown == {"Bo (unsubscribed)": 1, ANY: 40}
+    assert asked.described().startswith("Bo (unsubscribed) 1, (anything) 40")
+
+
+@pytest.mark.parametrize("many", [1, 4, 40])
+def test_all_but_the_refusals_is_an_answer_that_forgets_none_of_them(tmp_path: Path, many: int) -> None:
+    rows = "".join(
+        f"p{n}@example.org,Person {n}\nn{n}@example.org,Nó {n} (unsubscribed)\n" for n in range(many)
+    )
+    (asked,) = read(tmp_path, f"Email,Name\n{rows}").plan.open
+    words, verdicts = asked.choices()[-1]
+    assert words.startswith("all but Nó 0 (unsubscribed)")
+    found = people(read(tmp_path, f"Email,Name\n{rows}", answers=Answers({"Name": verdicts})))
+    assert {name for name, status in found.items() if status == "active"} == {f"p{n}" for n in range(many)}
+    assert ("--mail-if 'Name=*'" in asked.options()) is (asked.options().count("--no-mail-if") == many)
+    assert ("--mail-if 'Name=*'" in asked.options()) is (many <= SHOWN_VALUES)
 
 
 def test_a_list_that_is_also_a_wish_is_kept_as_a_list(tmp_path: Path) -> None:
