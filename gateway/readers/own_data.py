@@ -108,9 +108,9 @@ class OwnData:
         return self._expired(request) if held is None else self._show(request, Page.ERASE, held)
 
     def delete(self: Own, request: Request, token: Token = "") -> Response:
-        """Erase whoever got this link by mail. Twice is once."""
+        """Erase whoever got this link by mail. Twice is once; who has signed up again since is another."""
         held = self._holder(token, Confirmed.DELETE)
-        if held is None:
+        if held is None or subscriber_rows.joined_since(self._store, held["email"], held["at"] + 1):
             return self._expired(request)
         try:
             self._forget(held["email"])

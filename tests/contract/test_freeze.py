@@ -12,6 +12,7 @@ from mailout.base.errors import NotFound
 from mailout.base.ids import message_id
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.audience.subscriber_rows import Wanted
 from mailout.letters.content.document import one_line
 from mailout.letters.content.model import Content, clean
 from mailout.outbox.delivery import outbox_rows
@@ -177,6 +178,19 @@ def test_a_message_takes_along_the_attributes_that_its_content_uses_and_no_other
         ANN: {"first_name": "Ann", 'it\'s "odd".name': "x", "blank": " "},
         BOB: {},
     }
+
+
+def test_a_truth_value_is_a_word(store: Store) -> None:
+    """Imports write text; a program that writes into the table may not."""
+    store.import_subscribers([SubscriberRow(ANN, ANN)])
+    store.edit_subscriber(ANN, {"vip": True, "paid": False})
+    id = enqueue(store)
+    while store.freeze_subscribers(id, attributes=("vip", "paid")) is not None:
+        continue
+    store.start(id, "worker")
+    assert Sender(store, id).begin_one().variables == {"vip": "true", "paid": "false"}
+    found = subscriber_rows.matching(store, Wanted(attribute="vip", value="True"))
+    assert [one["email_norm"] for one in found] == [ANN]
 
 
 def test_without_variables_a_row_stays_narrow(store: Store) -> None:

@@ -319,6 +319,18 @@ def test_a_reader_is_deleted_by_the_button_behind_the_mailed_link_and_twice_is_o
     assert subscriber_rows.subscriber(store, BOB)["status"] == "active"
 
 
+def test_the_link_of_before_does_not_delete_who_has_signed_up_again(
+    gateway: Client, store: SqliteStore, clock: FakeClock
+) -> None:
+    gateway.post(link(), data={"action": "delete"})
+    path = sent_link(store)
+    gateway.post(path)
+    clock.wall += 60
+    store.import_subscribers([SubscriberRow(ANN, ANN)], own_sign_up=True)
+    assert gateway.post(path).status_code == 400
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
+
+
 def test_a_reader_whose_mail_is_leaving_right_now_is_asked_to_try_again(
     gateway: Client, store: SqliteStore, clock: FakeClock
 ) -> None:

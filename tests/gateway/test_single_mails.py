@@ -198,6 +198,7 @@ INTEGRITY = [
     ({"recipient": {"recipientId": "not-a-uuid"}}, "recipient.recipientId"),
     ({"recipient": {"externalId": "u", "email": "bo@example.org"}}, "recipient.email"),
     ({"recipient": {"externalId": "a/b"}}, "recipient.externalId"),
+    ({"recipient": {"externalId": ".."}}, "recipient.externalId"),
     ({"recipient": {"externalId": "\ufffd"}}, "recipient.externalId"),
     ({"recipient": {"externalId": "a\nb"}}, "recipient.externalId"),
     ({"html": "<p>a\u0000b</p>"}, "html"),

@@ -15,9 +15,10 @@ from mailout.letters.audience.segment_tree import Tree, whole
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import Freezing, Recipient
 
-_VARIABLES = """CASE WHEN :attributes <> '[]' THEN nullif((SELECT json_group_object(a.key, a.value)
+_VARIABLES = """CASE WHEN :attributes <> '[]' THEN nullif((SELECT json_group_object(a.key,
+        CASE WHEN a.type IN ('true', 'false') THEN a.type ELSE a.value END)
     FROM json_each(attributes) a WHERE a.key IN (SELECT value FROM json_each(:attributes))), '{}') END"""
-"""Only what the content uses: a million rows have to stay narrow."""
+"""Only what the content uses: a million rows have to stay narrow. SQLite's `true` is 1."""
 
 
 _PART = "CREATE TEMP TABLE IF NOT EXISTS frozen_part (email_norm TEXT, from_name TEXT, attributes TEXT)"

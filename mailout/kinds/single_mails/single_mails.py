@@ -211,6 +211,8 @@ def external_id_fault(given: str) -> str | None:
     """
     if not 1 <= len(given) <= MAX_NAME or not SHOWABLE.fullmatch(given) or {"/", "\ufffd"} & set(given):
         return f"has 1 to {MAX_NAME} visible characters, without a slash and U+FFFD"
+    if given in (".", ".."):
+        return "is a step in a path: no request could name it"
     return None
 
 

@@ -71,6 +71,11 @@ def is_known(store: Reads, email_norm: str) -> bool:
     return first(store, COLUMNS, {"email_norm": email_norm}) is not None
 
 
+def joined_since(store: Reads, email_norm: str, moment: float) -> bool:
+    found = first(store, COLUMNS, {"email_norm": email_norm})
+    return found is not None and (found["created_at"] or 0.0) > moment
+
+
 def consents(store: Reads, email_norm: str) -> Sequence[Consent]:
     """What they agreed to by confirming a sign-up or on their preferences, the first one first."""
     return list(every(store, CONSENTS, {"email": email_norm}, order=["at"]))
