@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import getpass
 import json as json_
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -27,10 +28,12 @@ from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.columns import value_key
 from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
+from mailout.letters.audience.tables import key
 from mailout.letters.audience.wishes import Answers, ImportQuestion, Verdicts, in_words, only
 
 EXAMPLE = "Example: mailout subscribers import people.csv --mail-if 'Newsletter=yes' --rejects left-out.csv"
@@ -86,10 +89,11 @@ def import_(
     asked about. People who unsubscribed or bounced stay so.
     """
     said = Answers.load(answers) if answers is not None and answers.exists() else Answers()
+    wanted, unwanted = list(_pairs(mail_if, "--mail-if")), list(_pairs(no_mail_if, "--no-mail-if"))
     said = said.and_then(
         Answers.from_options(
-            mail_if=list(_pairs(mail_if, "--mail-if")),
-            no_mail_if=list(_pairs(no_mail_if, "--no-mail-if")),
+            mail_if=wanted,
+            no_mail_if=unwanted,
             ignored=ignored or (),
             fields=dict(_pairs(columns, "--map", of_field=True)),
             encoding=encoding,
@@ -98,6 +102,8 @@ def import_(
     )
     engine = None if dry_run else open_engine()
     found = read_people(file, said)
+    for one in found.plan.questions:
+        _require_values(one, [*wanted, *unwanted])
     if _is_terminal() and not json and not dry_run:
         found = _asked(file, found)
     if answers is not None and not dry_run and not found.plan.open:
@@ -115,15 +121,15 @@ def import_(
         found.plan.require_answered()
         note("Nothing was written.")
         return
-    key, is_new = list_for(engine.store, list_key) if list_key else (None, False)
+    listed, is_new = list_for(engine.store, list_key) if list_key else (None, False)
     agreed = _agreed(found, yes)
-    id, counts = import_into(engine, found, key, agreed=agreed)
+    id, counts = import_into(engine, found, listed, agreed=agreed)
     if json:
         print_json(_result(found, id, counts))
         return
     show_counts(found, counts)
     if is_new:
-        note(f"The list {key} is new; `mailout lists edit {key}` names it.")
+        note(f"The list {listed} is new; `mailout lists edit {listed}` names it.")
     note(f"To undo it, before any of them is mailed: mailout subscribers undo-import {id}")
     if rejects is not None:
         say(f"The rows left out are in {rejects}.")
@@ -168,6 +174,18 @@ def _ask(question: ImportQuestion) -> Verdicts:
     if at < len(choices):
         return choices[at][1]
     return only([value for value in question.shown if _gets_mail(question, value)], question.shown)
+
+
+def _require_values(question: ImportQuestion, named: Sequence[tuple[str, str]]) -> None:
+    """A value that is mistyped would decide about nobody, and the others would be taken for the rest."""
+    cells = list(question.values)
+    there = {value_key(one) for cell in cells for one in (cell, *re.split(r"[|;]", cell))} | {"", "*"}
+    for column, value in named:
+        if key(column) == key(question.column) and value_key(value.removeprefix("\\")) not in there:
+            raise UsageError(
+                f"No row has “{value}” in “{question.column}”. Nothing was imported.",
+                remedy=f"It has: {question.described()}.",
+            )
 
 
 def _gets_mail(question: ImportQuestion, value: str) -> bool:

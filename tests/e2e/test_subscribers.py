@@ -112,6 +112,15 @@ def test_on_a_terminal_a_person_is_asked(
     assert {one["email"].partition("@")[0]: one["status"] for one in found} == known
 
 
+def test_a_value_that_no_row_has_decides_about_nobody(mailout: Commands, people: Path) -> None:
+    asked = ("subscribers", "import", people, "--yes", "--mail-if", "No newsletter=")
+    refused = mailout(*asked, "--no-mail-if", "No newsletter=y")
+    assert refused.code == 2
+    assert "No row has “y” in “No newsletter”. Nothing was imported." in refused.one_line
+    assert "It has: (empty) 2, x 1." in refused.one_line
+    assert mailout(*asked, "--no-mail-if", "no newsletter=X").code == 0
+
+
 def test_ctrl_c_ends_a_question(mailout: Commands, people: Path) -> None:
     """Once polars is there, a terminal goes on waiting unless it is told not to."""
     ours, theirs = pty.openpty()
