@@ -118,9 +118,10 @@ class ImportQuestion:
 
     def described(self) -> str:
         """`(empty) 340, x 12`."""
-        said = ", ".join(f"{in_words(value)} {n:,}" for value, n in self.shown.items())
-        some = list(self.filled)[:3]
-        return said if ANY not in self.shown else f"{said} ({', '.join(some)} …)"
+        shown, others = self.shown, [value for value in self.filled if value not in self.shown]
+        words = {ANY: "(anything else)"} if shown.keys() - {ANY, ""} else {}
+        said = ", ".join(f"{words.get(value, in_words(value))} {n:,}" for value, n in shown.items())
+        return said if ANY not in shown else f"{said} ({', '.join(others[:3])} …)"
 
     def options(self) -> str:
         """What may be added to the command line."""

@@ -109,7 +109,7 @@ class Acceptance:
 UNSERVED_SECONDS = 300.0
 """A run that is asked for starts within a minute, also on a busy machine."""
 NO_SENDER = "no_sender"
-UNSERVED = "Nothing is sending them. Start `mailout up`, or resume if everything is paused."
+UNSERVED = "Nothing is sending single mails. Start `mailout up`, or resume if everything is paused."
 
 
 @dataclass(frozen=True, slots=True)
