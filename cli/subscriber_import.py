@@ -178,10 +178,13 @@ def _ask(question: ImportQuestion) -> Verdicts:
 
 def _require_values(question: ImportQuestion, named: Sequence[tuple[str, str]]) -> None:
     """A value that is mistyped would decide about nobody, and the others would be taken for the rest."""
+    values = [value for column, value in named if key(column) == key(question.column)]
+    if not values:  # and there may be a million cells
+        return
     cells = list(question.values)
     there = {value_key(one) for cell in cells for one in (cell, *re.split(r"[|;]", cell))} | {"", "*"}
-    for column, value in named:
-        if key(column) == key(question.column) and value_key(value.removeprefix("\\")) not in there:
+    for value in values:
+        if value_key(value.removeprefix("\\")) not in there:
             raise UsageError(
                 f"No row has “{value}” in “{question.column}”. Nothing was imported.",
                 remedy=f"It has: {question.described()}.",
