@@ -31,10 +31,10 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import value_key
 from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
-from mailout.letters.audience.plan import IN_WORDS
+from mailout.letters.audience.plan import IN_WORDS, MEANS
 from mailout.letters.audience.port import ImportCounts
 from mailout.letters.audience.tables import key
-from mailout.letters.audience.wishes import Answers, ImportQuestion, Verdicts, in_words, only
+from mailout.letters.audience.wishes import Answers, ImportQuestion, Verdicts, in_words, only, refused
 
 EXAMPLE = "Example: mailout subscribers import people.csv --mail-if 'Newsletter=yes' --rejects left-out.csv"
 UNDO_EXAMPLE = "Example: mailout subscribers undo-import 4f0c2a1e-8f5b-4b0e-9c55-0a3a0d1f7c11"
@@ -122,6 +122,8 @@ def import_(
         note("Nothing was written.")
         return
     listed, is_new = list_for(engine.store, list_key) if list_key else (None, False)
+    if not json and (stopped := found.stopped(engine.store)):
+        say(stopped)
     agreed = _agreed(found, yes)
     id, counts = import_into(engine, found, listed, agreed=agreed)
     if json:
@@ -192,7 +194,8 @@ def _require_values(question: ImportQuestion, named: Sequence[tuple[str, str]]) 
 
 
 def _gets_mail(question: ImportQuestion, value: str) -> bool:
-    asked = f"Do those {question.shown[value]:,} with “{in_words(value)}” get mail?"
+    no = MEANS[refused(value)]
+    asked = f"“{in_words(value)}” ({question.shown[value]:,}): do they get mail? (n: {no})"
     stop_at_ctrl_c()
     return typer.confirm(asked, default=None, err=True)
 
@@ -201,9 +204,10 @@ def _choose(lines: Sequence[str]) -> int:
     for number, line in enumerate(lines, start=1):
         note(f"  {number}  {line}")
     stop_at_ctrl_c()
-    while not 1 <= (number := typer.prompt("Number (Ctrl-C: stop)", type=int, err=True)) <= len(lines):
+    numbers = [str(number) for number in range(1, len(lines) + 1)]
+    while (said := typer.prompt("Number (Ctrl-C: stop)", err=True).strip()) not in numbers:
         note(f"One from 1 to {len(lines)}.")
-    return int(number) - 1
+    return int(said) - 1
 
 
 def _agreed(found: PeopleImport, yes: bool) -> str:

@@ -87,6 +87,7 @@ def preview(visit: Admin, file: str = "") -> Response:
         name=path.name,
         plan=found.plan if found else None,
         people=found.people if found else 0,
+        stopped=found.stopped(visit.desk.store) if found and not found.plan.open else "",
         problem=problem,
         fields=FIELDS,
         value_in_words=in_words,

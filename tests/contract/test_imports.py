@@ -71,6 +71,18 @@ def test_an_import_is_taken_back_and_those_known_before_stay(store: Store) -> No
     assert bring(store, SECOND, BOB).added == 1
 
 
+def test_who_would_stop_getting_mail_is_known_before_an_import(store: Store) -> None:
+    """Undoing it brings nobody back: also a no that came by mistake is a no."""
+    many = [f"p{n:04}@example.org" for n in range(1_200)]
+    subscribe(store, *many)
+    store.unsubscribe(many[0], None)
+    assert subscriber_rows.active_among(store, [*many, ANN]) == 1_199
+    assert subscriber_rows.active_among(store, []) == 0
+    bring(store, FIRST, *many[:3], status="unsubscribed")
+    store.undo_import(FIRST)
+    assert subscriber_rows.active_among(store, many) == 1_197
+
+
 def test_an_import_that_is_not_there_is_not_found(store: Store) -> None:
     for id in (FIRST, "nonsense"):
         with pytest.raises(NotFound):

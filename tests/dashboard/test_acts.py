@@ -213,6 +213,19 @@ def test_who_wants_mail_is_asked_and_nothing_written_before(dashboard: Site) -> 
     assert list((dashboard.home / "imports").iterdir()) == []
 
 
+def test_who_would_stop_getting_mail_is_said_before_an_import(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.act("/people/add", email="yan@example.org")
+    chosen = {"file": upload(dashboard, "members.csv", FILE)}
+    preview = "/people/import/preview"
+    assert "stops getting it" not in dashboard.client.get(preview, params=chosen).text, "not decided yet"
+    chosen |= {"who:Kein Newsletter": "without"}
+    said = dashboard.client.get(preview, params=chosen).text
+    assert "1 person who gets mail now stops getting it, and undoing the import will not change that." in said
+    chosen |= {"who:Kein Newsletter": "everybody"}
+    assert "stops getting it" not in dashboard.client.get(preview, params=chosen).text
+
+
 @pytest.mark.parametrize(
     ("who", "active"), [("everybody", "zoe yan xia"), ("with", "yan xia"), ("without", "zoe"), ("values", "")]
 )

@@ -121,6 +121,13 @@ def test_a_value_that_no_row_has_decides_about_nobody(mailout: Commands, people:
     assert mailout(*asked, "--no-mail-if", "no newsletter=X").code == 0
 
 
+def test_who_would_stop_getting_mail_is_said(mailout: Commands, people: Path) -> None:
+    assert mailout("subscribers", "import", people, "--yes", "--ignore-column", "No newsletter").code == 0
+    answers = ("--mail-if", "No newsletter=", "--no-mail-if", "No newsletter=x")
+    stops = mailout("subscribers", "import", people, *answers)
+    assert "1 person who gets mail now stops getting it" in stops.out
+
+
 def test_ctrl_c_ends_a_question(mailout: Commands, people: Path) -> None:
     """Once polars is there, a terminal goes on waiting unless it is told not to."""
     ours, theirs = pty.openpty()

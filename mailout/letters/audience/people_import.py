@@ -17,6 +17,7 @@ import polars as pl
 
 from mailout.base.addresses import TRIM, Dropped
 from mailout.base.errors import UsageError
+from mailout.base.select import Reads
 from mailout.letters.audience.columns import EMAIL_HEADERS
 from mailout.letters.audience.frame import FRAME_ROWS, STATUSES, merge
 from mailout.letters.audience.list_rows import lists
@@ -24,6 +25,7 @@ from mailout.letters.audience.people_rows import ATTRIBUTE_PREFIX, BAD_PLACE, Re
 from mailout.letters.audience.people_table import PeopleTable, people_table, questions_about
 from mailout.letters.audience.plan import ImportPlan
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Subscribers
+from mailout.letters.audience.subscriber_rows import active_among
 from mailout.letters.audience.table_file import open_tables
 from mailout.letters.audience.tables import key
 from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion
@@ -46,6 +48,13 @@ class PeopleImport:
         """The names of all lists in it."""
         joined = self._people["lists"].unique() if "lists" in self._people.columns else ()
         return {name for one in joined for name in _values(one)}
+
+    def stopped(self, store: Reads) -> str:
+        """What undoing the import would not bring back: who gets mail now, and in this file does not."""
+        refused = self._people.filter(pl.col("status").cast(pl.String) != "active")["email_norm"].to_list()
+        people = active_among(store, refused)
+        who = "person who gets mail now stops" if people == 1 else "people who get mail now stop"
+        return f"{people:,} {who} getting it, and undoing the import will not change that." if people else ""
 
     def batches(self, size: int = 5_000) -> Iterator[list[SubscriberRow]]:
         """Everybody, by `email_norm`, in rows as a store imports them. Refused while a question is open."""

@@ -108,7 +108,7 @@ class ImportPlan:
                 found[one.column] = "says nothing about mail"
             elif verdicts is not None:
                 shown = one.shown.items()
-                said = (f"{in_words(v)} → {_MEANS[meaning(verdicts, v)]} ({n:,})" for v, n in shown)
+                said = (f"{in_words(v)} → {MEANS[meaning(verdicts, v)]} ({n:,})" for v, n in shown)
                 found[one.column] = ", ".join(said)
         return found
 
@@ -142,4 +142,4 @@ class ImportPlan:
         }
 
 
-_MEANS = ("gets mail", "left out", "unsubscribed", "bounced")
+MEANS = ("gets mail", "left out", "unsubscribed", "bounced")

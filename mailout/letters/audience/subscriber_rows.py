@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from mailout.base.errors import NotFound
-from mailout.base.select import Reads, View, every, first
+from mailout.base.select import SELECT_LIMIT, Reads, View, every, first
 from mailout.letters.audience.port import (
     PRIORITY,
     ImportRecord,
@@ -30,6 +30,10 @@ class Unreachable(TypedDict):
     people: int
 
 
+class Address(TypedDict):
+    email_norm: str
+
+
 class DeskUnsubscribe(TypedDict):
     email: str
     list_key: str  # empty: from everything
@@ -49,6 +53,7 @@ class Consent(TypedDict):
 SUBSCRIBERS = View("read_subscribers", Subscriber, ("email_norm",))
 INACTIVE = View("read_inactive_subscribers", Subscriber, ("email_norm",))
 COLUMNS = View("read_subscribers", SubscriberColumns, ("email_norm",))
+ADDRESSES = View("read_subscribers", Address, ("email_norm",))
 SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
 CONSENTS = View("read_consents", Consent, ("email", "list_key", "at"))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
@@ -69,6 +74,13 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
 
 def is_known(store: Reads, email_norm: str) -> bool:
     return first(store, COLUMNS, {"email_norm": email_norm}) is not None
+
+
+def active_among(store: Reads, addresses: Sequence[str]) -> int:
+    """How many of them get mail now."""
+    parts = (addresses[at : at + SELECT_LIMIT] for at in range(0, len(addresses), SELECT_LIMIT))
+    found = (store.select(ADDRESSES, {"email_norm in": part, "status": "active"}) for part in parts)
+    return sum(map(len, found))
 
 
 def joined_since(store: Reads, email_norm: str, moment: float) -> bool:
