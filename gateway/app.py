@@ -11,20 +11,21 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from gateway import api, articles, media, progress, requests, ses_events
 from gateway.access import ApiToken, Refused, WrongTokens
-from gateway.answers import Health, Held, errors, refusal, what_is_wrong
+from gateway.answers import Health, Held, errors, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
 from gateway.articles import ArticleApi
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Desk, Tools
 from gateway.edge import ANSWER_SECONDS, Edge
 from gateway.media import Media
+from gateway.pages import Pages
 from gateway.prefect_events import Emitter
 from gateway.progress import QueueOverHttp
 from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
@@ -62,9 +63,9 @@ class _App(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge is outside of all that the framework has, its answer to an exception included."""
-        return Edge(
-            super().build_middleware_stack(), RefusalLog(), self.refused_webhooks, seconds=self.answer_seconds
-        )
+        inner = super().build_middleware_stack()
+        pages: Pages = self.state.pages
+        return Edge(inner, pages, RefusalLog(), self.refused_webhooks, seconds=self.answer_seconds)
 
 
 def create_app(
@@ -108,6 +109,7 @@ def create_app(
     )
     app.answer_seconds = answer_seconds
     app.refused_webhooks = refused
+    app.state.pages = Pages(settings)
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     tools = tools or Tools()
     joining = Joining(settings, store) if settings.signup else None
@@ -169,7 +171,7 @@ def _from_a_thread(
         return False
 
 
-async def _refused(request: Request, error: Any) -> JSONResponse:
+async def _refused(request: Request, error: Any) -> Response:
     """The API's callers get a problem; those whom the reason concerns get it, all others a word."""
     if error.status_code in API_CODES and request.url.path.startswith("/v1/"):
         code = API_CODES[error.status_code]
@@ -178,7 +180,12 @@ async def _refused(request: Request, error: Any) -> JSONResponse:
     if isinstance(error, Refused):
         request.state.why = error.detail
         return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
-    return refusal(error.status_code, headers=error.headers)
+    return _refusal(request, error.status_code, error.headers)
+
+
+def _refusal(request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    pages: Pages = request.app.state.pages
+    return pages.refusal(request, status, headers)
 
 
 async def _misunderstood(request: Request, error: Any) -> JSONResponse:
@@ -187,12 +194,12 @@ async def _misunderstood(request: Request, error: Any) -> JSONResponse:
     return JSONResponse({"error": request.state.why}, 422)
 
 
-async def _store_failed(request: Request, error: Exception) -> JSONResponse:
+async def _store_failed(request: Request, error: Exception) -> Response:
     """Whoever asks should ask again: SNS does so by itself."""
     request.state.why = str(error)
     later = HTTPException(503, "Nothing was taken in.", headers={"Retry-After": "10"})
     return await _refused(request, later)
 
 
-async def _failed(request: Request, error: Exception) -> JSONResponse:
-    return refusal(500)  # starlette raises it again for the log
+async def _failed(request: Request, error: Exception) -> Response:
+    return _refusal(request, 500)  # starlette raises it again for the log

@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import re
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.answers import WORDS, refusal
+from gateway.answers import WORDS
+from gateway.pages import Pages
 from gateway.refusals import RefusalLog, RefusedWebhooks
 from gateway.server import site_of
 
@@ -39,6 +41,7 @@ class Edge:
     def __init__(
         self,
         app: ASGIApp,
+        pages: Pages,
         refusals: RefusalLog,
         webhooks: RefusedWebhooks | None = None,
         *,
@@ -46,6 +49,7 @@ class Edge:
         most: int = MOST_AT_ONCE,
     ) -> None:
         self._app = app
+        self.pages = pages
         self.refusals = refusals
         self.webhooks = webhooks
         self._seconds = seconds
@@ -110,7 +114,8 @@ class _Answer:
     async def refuse(self, status: int, why: str) -> None:
         self._scope.setdefault("state", {})["why"] = why
         headers = {"Connection": "close"} | ({"Retry-After": "10"} if status == 503 else {})
-        await refusal(status, headers)(self._scope, self._receive, self._pass_on)
+        answer = self._edge.pages.refusal(Request(self._scope), status, headers)
+        await answer(self._scope, self._receive, self._pass_on)
 
     async def _pass_on(self, message: Message) -> None:
         if message["type"] == "http.response.start":

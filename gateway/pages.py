@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -49,6 +50,7 @@ class Page(StrEnum):
     ERASE = "erase"  # shall we?
     ERASED = "erased"  # done
     BUSY = "busy"  # not this minute
+    LATER = "later"  # something of ours fails
     LETTERS = "letters"  # the archive on the web
     NO_LETTER = "no_letter"  # none under this address, or not any more
 
@@ -90,6 +92,14 @@ class Pages:
             return refusal(status, headers=NO_INDEX)
         told = {"ok": False, "confirm": "POST"} if page in (Page.ASK, Page.CONFIRM) else {"ok": True}
         return JSONResponse(told, headers=NO_INDEX)
+
+    def refusal(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
+        """Of any request. Who reads it in a browser is told on a page that something fails here."""
+        if status < 500 or "text/html" not in request.headers.get("accept", ""):
+            return refusal(status, headers)
+        page = self.show(request, Page.LATER, status)
+        page.headers.update(headers or {})
+        return page
 
     def spoken(self, request: Request, chosen: str | None = None) -> Language:
         wanted = chosen if chosen in shipped() else self._language

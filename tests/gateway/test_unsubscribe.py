@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
+import threading
 from base64 import b64encode, urlsafe_b64encode
 from hashlib import sha256, sha512
 from typing import Any
@@ -14,7 +15,7 @@ from httpx import Client
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base import ids
-from mailout.base.errors import NotFound
+from mailout.base.errors import NotFound, StoreUnavailable
 from mailout.base.signed_links import Tokens
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
@@ -399,3 +400,42 @@ def test_the_page_is_in_the_language_that_the_readers_browser_wishes(
     answer = gateway.get("/unsubscribe?token=x", headers={"accept": "text/html", "accept-language": accept})
     assert said in answer.text
     assert f'<html lang="{lang}">' in answer.text
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "de"}
+
+
+def test_a_reader_sees_a_page_while_the_store_is_away(
+    gateway: Client, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise StoreUnavailable("It is away.")
+
+    monkeypatch.setattr(store, "unsubscribe", away)
+    page = gateway.post(link(), headers=BROWSER)
+    assert (page.status_code, page.headers["retry-after"]) == (503, "10")
+    assert "Bitte versuchen Sie es in ein paar Minuten noch einmal." in page.text
+    assert "style-src 'sha256-" in page.headers["content-security-policy"]
+    assert gateway.post(link(), data=ONE_CLICK).json() == {"error": "try again later"}
+
+
+def test_a_reader_sees_a_page_when_it_takes_too_long(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = threading.Event()
+    monkeypatch.setattr(store, "unsubscribe", lambda *_: hold.wait(300))
+    gateway = open_gateway(answer_seconds=0.2)
+    try:
+        page = gateway.post(link(), headers=BROWSER)
+    finally:
+        hold.set()
+    assert (page.status_code, page.headers["retry-after"]) == (503, "10")
+    assert "Bitte versuchen Sie es später" in page.text
+
+
+def test_a_reader_sees_a_page_when_something_fails(
+    gateway: Client, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "unsubscribe", lambda *_: 1 / 0)
+    page = gateway.post(link(), headers=BROWSER)
+    assert (page.status_code, "Bitte versuchen Sie es später" in page.text) == (500, True)
