@@ -25,7 +25,7 @@ FIRST_LINES = 20
 ESCAPED = r"^'('*[=+\-@\t\r])"
 """A `'` that keeps a spreadsheet from taking a value for a formula; our own exports have it."""
 
-ZIP = b"PK\x03\x04"
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second one holds nothing
 OLD_WORKBOOK = b"\xd0\xcf\x11\xe0"
 WORKBOOKS = frozenset({"xl/workbook.xml", "content.xml"})
 """Parts of which one is in every .xlsx and .ods."""
@@ -65,14 +65,14 @@ def read_tables(
     def is_header(cell: str) -> bool:
         return key(cell) in headers
 
-    parts = _parts(name, data) if data.startswith(ZIP) else frozenset()
+    packed = data.startswith(ZIP)
+    parts = _parts(name, data) if packed else frozenset()
     if data.startswith(OLD_WORKBOOK) or parts & WORKBOOKS:
         return _workbook(name, data, sheet, is_header)
-    if parts:
-        packed = _unpacked(name, data)
+    if packed:
         return [
             table
-            for of, part in packed
+            for of, part in _unpacked(name, data)
             for table in read_tables(part, of, headers, encoding=encoding, sheet=sheet)
         ]
     if sheet is not None:
@@ -179,8 +179,10 @@ def _rows(name: str, reader: Any, form: _Form) -> Iterator[tuple[int, list[str]]
                 cells = next(csv.reader(cells, delimiter=form.separator, strict=True), [])
             yield reader.line_num + form.skipped, cells
     except csv.Error as error:
+        too_long = str(error).startswith("field larger")
+        why = f"a cell has more than {csv.field_size_limit():,} characters" if too_long else str(error)
         raise UsageError(
-            f"{name} is broken at line {reader.line_num + form.skipped}: {error}.",
+            f"{name} is broken at line {reader.line_num + form.skipped}: {why}.",
             remedy='Look for a quote (") that is opened and not closed, there or above.',
         ) from None
 
