@@ -13,7 +13,16 @@ from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceUnavailable, UsageError
 from mailout.insight.doctor.checks import Check
-from mailout.letters.content.notion.page import KINDS, OPTIONAL, StatusNames, Value, property_value, title_of
+from mailout.letters.content.notion.page import (
+    DECIDING,
+    KINDS,
+    OPTIONAL,
+    StatusNames,
+    Value,
+    plain_name,
+    property_value,
+    title_of,
+)
 from mailout.letters.content.refs import page_id_of
 
 PERCENT = frozenset({"bounce_rate", "unsub_rate"})
@@ -130,6 +139,11 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
     property = schema.get(name) or (title_of(schema) if key == "subject" else None)
     if not property:
         remedy = f"Add a property {name!r} of type {wanted}, or set NOTION_PROP_{key.upper()}."
+        others = [other for other in schema if plain_name(other) == plain_name(name)]
+        if others and key in DECIDING:
+            return Check(
+                line, "fail", f"is called {others[0]}", f"Call it {name}, or set NOTION_PROP_{key.upper()}."
+            )
         if key in OPTIONAL:
             return Check(line, "ok", "not there; it is optional")
         # Without these nobody could say what is sent, or that it was sent.
