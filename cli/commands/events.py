@@ -40,8 +40,10 @@ def events(context: typer.Context, json: Json = False) -> None:
     engine = open_engine()
     queue = wiring.event_queue(engine.settings)
     topics = engine.settings.sns_topic_arns
-    taken = 0 if queue is None else ingest.poll(engine.store, queue, topics, wait=QUEUE_WAIT_SECONDS)
-    applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
+    applied, taken = engine.sending.apply_events(), 0  # first: the queue may be out of reach
+    if queue is not None:
+        taken = ingest.poll(engine.store, queue, topics, wait=QUEUE_WAIT_SECONDS)
+        applied += engine.sending.apply_events()
     if json:
         print_json({"from_queue": taken, **asdict(applied)})
         return

@@ -88,10 +88,6 @@ class History(Reads, Protocol):
         id counts no more. False: it had ended before; of several at once one is told True."""
         ...
 
-    def requeue_dead_letter(self, id: str) -> bool:
-        """Back into the inbox, to be read again; False: it is not there, or it is not an SES event."""
-        ...
-
 
 class Noticed(Reads, Protocol):
     """What was noticed on the way: pages in Notion, refused requests, Prefect's runs."""
