@@ -22,6 +22,7 @@ from mailout.kinds.mailouts.readiness import (
     EmailsForTests,
     Readiness,
     cancelled,
+    waits_with_another_text,
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading
 from mailout.letters.audience.segment_tree import Tree, whole
@@ -109,8 +110,11 @@ class MailoutIntake:
             if self.rehearses and not is_test:
                 self._ready.check(reading)
                 return self._rehearsal(reading)[0]
-            if is_test or self._known(reading) is None:
+            known = None if is_test else self._known(reading)
+            if known is None:
                 self._ready.check(reading, is_test)  # what cannot be rendered is refused now
+            elif not has_reached_some(known) and reading.content.hash != known.content_hash:
+                raise waits_with_another_text(known)
         return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -119,8 +123,10 @@ class MailoutIntake:
         source = reading.source
         if self.rehearses or reading.is_test(test):
             return None
-        known = mailout_or_none(self.store, ids.mailout_id(source.ref))
+        known = self._known(reading)
         subject, name = as_written(source.document.subject), source.from_name or self._settings.from_name
+        if known is not None:
+            subject = known.subject
         sender, segment = from_email_of(self._settings), source.segment
         if known is not None and known.frozen_at is not None:
             segment, taken = known.segment, known.segment_filter or {}
