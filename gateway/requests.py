@@ -38,7 +38,6 @@ from mailout.base.settings import Settings
 from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.refs import page_id_of
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import QueueStore, mailout_or_none
 from mailout.outbox.queue.port import Request as Asked
@@ -109,7 +108,7 @@ class Requests:
         if self._page_lookup is not None and page_id_of(ref):
             says_test = await run_in_threadpool(_look_for, ref, self._page_lookup)
             is_test = says_test if is_test is None else is_test
-        if not is_test and self._settings.mailout_transport != REHEARSING:
+        if not is_test and not self._settings.rehearses:
             await run_in_threadpool(_refuse_if_sent, ref, self._store)
         return RequestAccepted(ok=True, ref=ref, new=await self._ask(Asked.of(ref, wanted.test)))
 

@@ -10,7 +10,6 @@ from gateway.api.callers import Callers
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content.from_settings import brand_of, footer_of
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
 
@@ -19,7 +18,7 @@ def served(settings: Settings, store: Store, wrong: WrongTokens) -> list[tuple[M
     callers = Callers(store, wrong)
     intake = SingleMailIntake(
         lambda: footer_of(settings),
-        settings.mailout_transport == REHEARSING,
+        settings.rehearses,
         brand_of(settings),
         settings.org_name or settings.from_name or "",
     )
