@@ -52,9 +52,8 @@ class _App(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge is outside of all that the framework has, its answer to an exception included."""
-        return Edge(
-            super().build_middleware_stack(), RefusalLog(), self.refused_webhooks, seconds=self.answer_seconds
-        )
+        app = super().build_middleware_stack()
+        return Edge(app, RefusalLog(), self.refused_webhooks, self.answer_seconds)
 
 
 def create_app(
