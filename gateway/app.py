@@ -99,8 +99,8 @@ def create_app(
     app.refused_webhooks = refused
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     tools = tools or Tools()
-    data = None
-    if own_data.OwnData.is_possible(settings):
+    data = None  # without an address and a secret there are no links to mail
+    if settings.public_url and settings.unsubscribe_keys:
         data = own_data.OwnData(settings, store, tools.forget)
     served = [
         (ses_events, ses_events.SesEvents(settings, store, certificates, confirm, emitter)),

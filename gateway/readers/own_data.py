@@ -58,11 +58,6 @@ class OwnData:
         self._is_rehearsal = settings.rehearses
         self._pages = Pages(settings)
 
-    @staticmethod
-    def is_possible(settings: Settings) -> bool:
-        """Without `PUBLIC_URL` and a secret there are no links to mail."""
-        return bool(settings.public_url and settings.unsubscribe_keys)
-
     def mail(self, email: str, what: Confirmed, words: Language) -> None:
         """Into the outbox. Its id makes it one an hour."""
         now = self._store.now()
