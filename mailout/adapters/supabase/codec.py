@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,19 +38,7 @@ def content(made: Content) -> dict[str, str]:
 
 
 def step_params(step: Step) -> dict[str, Any]:
-    return {
-        "session": step.session,
-        "n": step.n,
-        "lease": step.lease,
-        "pace": asdict(step.pace),
-        "results": [_result(result) for result in step.results],
-        "withdraw": [asdict(attempt) for attempt in step.withdraw],
-        "want": step.want,
-        "cursor": step.cursor,
-        "buckets": [asdict(bucket) for bucket in step.buckets],
-        "recover": step.recover,
-        "close": step.close,
-    }
+    return asdict(replace(step, results=())) | {"results": [_result(result) for result in step.results]}
 
 
 def _result(result: Result) -> dict[str, Any]:
