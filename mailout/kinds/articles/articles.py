@@ -68,7 +68,7 @@ class ArticleIntake:
         return self._census(article_key, audience, slices, keep=lambda document, content: None)
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
-        audience = read_filter(written, partial(article_rows.anybody_has, self._store), self._bound)
+        audience = read_filter(written, partial(segment_names.anybody_has, self._store), self._bound)
         if (of := list_rows.named_list(self._store, audience.list_key)) is not None:
             audience = replace(audience, list_key=of.key)
         if audience.list_key != GENERAL and not subscriber_rows.anybody_on(self._store, audience.list_key):
