@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.acts import pass_on
 from mailout.adapters.supabase.client import SupabaseRpc
-from mailout.adapters.supabase.outbox import SupabaseOutbox
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
+from mailout.base.errors import StoreError
 from mailout.base.select import SELECT_LIMIT, Filters, Row, Selection, View
 from mailout.insight.alerts.port import SIGN_UP_BRAKE, KnownAlert
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import EVENTS_COME_FOR, LISTED, REFUSALS_KEPT, Act, spread
 from mailout.insight.metrics.port import Sample
-from mailout.kinds.single_mails.companies import recipient_id
 from mailout.letters.content.model import Content
+from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
+from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback.port import Applied, EventReading
+from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
+from mailout.outbox.queue.port import Recipient, Request
 from mailout.readers.port import LIMITS, Asked, SignUp
 from mailout.store import Store
 
-UNWRITTEN = ("content", "link", "values")
-"""Parts of a mail that go to the store in another shape."""
+ROWS_PER_CALL = 10_000
+"""How much one call moves or asks for: far within the database's time for a statement."""
+_HELD = sorted(reason.value for reason in WAITS_FOR_A_PERSON)
+_AUDIENCE_PART = 5_000
 
 
 @pass_on
-class SupabaseStore(SupabaseOutbox, SupabaseSubscribers, Store):
+class SupabaseStore(SupabaseSubscribers, Store):
     """Its time is the database's. Acts that are not written out are passed on as they are."""
 
     name = "supabase"
@@ -98,6 +105,79 @@ class SupabaseStore(SupabaseOutbox, SupabaseSubscribers, Store):
                     row[name] = codec.seconds(row[name])
         return [view.read(row) for row in rows]
 
+    # ── The outbox: `step`, what moves many rows in parts, and rules that SQL is told ──
+
+    def step(self, step: Step) -> StepReply:
+        return codec.step_reply(self.rpc("mailout_step", {"step": codec.step_params(step)}))
+
+    def settle(
+        self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
+    ) -> int:
+        if to not in (State.SENT, State.FAILED, State.PENDING):
+            raise StoreError(f"An unknown message can be settled as SENT, FAILED or PENDING, not {to}.")
+        return self._moved("mailout_settle", mailout_id, ids, {"to_state": to.value, "wait": wait})
+
+    def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
+        return self._moved("mailout_retry_failed", mailout_id, ids, {})
+
+    def _moved(
+        self, name: str, mailout_id: str | None, ids: Sequence[str] | None, params: Mapping[str, Any]
+    ) -> int:
+        """These at once. All of a mailout: a transaction for each part, by `seq`; asked again, it goes on
+        where it was stopped."""
+        asked = {**params, "campaign_id": mailout_id}
+        if ids is not None or mailout_id is None:
+            chosen = list(ids or ())
+            return int(self.rpc(name, {**asked, "ids": chosen, "after": 0, "most": len(chosen)})["moved"])
+        moved: int = 0
+        last: int | None = 0
+        while last is not None:
+            part = self.rpc(name, {**asked, "ids": None, "after": last, "most": ROWS_PER_CALL})
+            moved, last = moved + part["moved"], part["last"]
+        return moved
+
+    def set_quota(
+        self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
+    ) -> None:
+        since = asked_at - QUOTA_OVERLAP_SECONDS
+        params = {"scope": scope, "available": available, "asked_at": since, "most": most}
+        self.rpc("mailout_set_quota", params)
+
+    def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
+        if (until is None) != (reason in WAITS_FOR_A_PERSON):
+            raise StoreError(f"A defer for {reason} {'has no' if until else 'needs a'} time.")
+        params = {"id": id, "reason": reason.value, "until": until, "note": note, "held": _HELD}
+        return codec.mailout(self.rpc("mailout_defer", params))
+
+    def cancel(self, id: str) -> Mailout:
+        """Cancelled with the first call; a long mailout is swept in parts."""
+        mailout, pending = codec.mailout(self.rpc("mailout_cancel", {"id": id})), None
+        while mailout.ledger.pending not in (0, pending):  # what stays is in a sender's hands just now
+            pending = mailout.ledger.pending
+            mailout = codec.mailout(self.rpc("mailout_cancel", {"id": id}))
+        return mailout
+
+    def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
+        audience = [codec.recipient(one) for one in sorted(recipients, key=lambda one: one.email)]
+        added = 0
+        for start in range(0, max(1, len(audience)), _AUDIENCE_PART):
+            part = audience[start : start + _AUDIENCE_PART]
+            is_last = start + _AUDIENCE_PART >= len(audience)
+            params = {"id": id, "audience": part, "up_to": up_to if is_last else part[-1]["email"]}
+            added += self.rpc("mailout_freeze_recipients", params)
+        return added
+
+    def ask(self, request: Request, *, repeat: float) -> bool:
+        params = {"ref": request.ref, "how": request.how.value, "repeat_after": repeat}
+        return bool(self.rpc("mailout_ask", params | {"not_before": request.not_before}))
+
+    def answered(self, request: Request) -> bool:
+        return bool(self.rpc("mailout_answered", {"ref": request.ref, "how": request.how.value}))
+
+    def apply_events(self, readings: Sequence[EventReading]) -> Applied:
+        params = {"readings": [codec.reading(reading) for reading in readings], "soft_bounces": SOFT_BOUNCES}
+        return Applied(**self.rpc("mailout_apply_events", params))
+
     # ── What is written down: contents, alerts, counts, history ──
 
     def put_content(self, content: Content) -> str:
@@ -132,7 +212,7 @@ class SupabaseStore(SupabaseOutbox, SupabaseSubscribers, Store):
     # ── Mails without a mailout: single mails, sign-ups ──
 
     def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
-        verdicts = self.rpc("mailout_accept_single_mails", {"mails": [_mail(mail) for mail in mails]})
+        verdicts = self.rpc("mailout_accept_single_mails", {"mails": [codec.mail(mail) for mail in mails]})
         return [
             Acceptance(
                 Verdict(one["verdict"]),
@@ -145,7 +225,7 @@ class SupabaseStore(SupabaseOutbox, SupabaseSubscribers, Store):
 
     def ask_sign_up(self, asked: SignUp) -> Asked:
         given = {
-            "mail": _mail(asked.mail),
+            "mail": codec.mail(asked.mail),
             "network": asked.network,
             "lists": list(asked.lists),
             "day": asked.day,
@@ -153,13 +233,3 @@ class SupabaseStore(SupabaseOutbox, SupabaseSubscribers, Store):
             "brake_note": SIGN_UP_BRAKE,
         }
         return Asked(self.rpc("mailout_ask_sign_up", given))
-
-
-def _mail(mail: SingleMail) -> dict[str, Any]:
-    return {
-        **{one.name: getattr(mail, one.name) for one in fields(mail) if one.name not in UNWRITTEN},
-        "variables": mail.variables,
-        **codec.content(mail.content),
-        "headers": dict(mail.headers) if mail.headers else None,
-        "new_recipient_id": recipient_id(mail.company_id, mail.external_id) if mail.external_id else None,
-    }
