@@ -12,7 +12,7 @@ import typer
 
 from cli.commands.preview import SOMEBODY, refusal, write_and_show
 from cli.commands.send import Stop, ask_first, finish, run_here, starting
-from cli.engine import open_engine
+from cli.engine import command_group, open_engine
 from cli.output import Json, note, print_json, say
 from cli.progress import showing
 from cli.show import near
@@ -35,17 +35,14 @@ from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
 from mailout.letters.content.variables import filled, placeholders, variables_of
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = command_group(
+    "One article, put together for each reader from the slices for the places they belong to."
+)
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
 Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="FILTER", help="state=OH, list=news, or a segment's filter."),
 ]
-
-
-@app.callback()
-def commands() -> None:
-    """One article, put together for each reader from the slices for the places they belong to."""
 
 
 @app.command("import")
