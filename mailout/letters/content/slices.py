@@ -7,10 +7,9 @@ slices over changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from mailout.base.ids import uuid_of
 
@@ -41,17 +40,6 @@ class Slice:
     expires_at: float | None = None
     sort_index: int = 0
     id: str = ""
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Slice:
-        """As a store has kept it."""
-        values = {one.name: row[one.name] for one in fields(cls)}
-        read = {
-            "is_headline": bool(row["is_headline"]),
-            "tags": tuple(row["tags"]),
-            "publish_status": PublishStatus(row["publish_status"]),
-        }
-        return cls(**values | read)
 
     @property
     def place(self) -> tuple[str, int, str, int]:
