@@ -18,7 +18,8 @@ from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
+from mailout.letters.audience.list_rows import GENERAL
+from mailout.letters.audience.places import AudienceFilter, FilterError, read_filter
 from mailout.letters.content.article import attributes_in, document_of
 from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out
