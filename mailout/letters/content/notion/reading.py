@@ -275,7 +275,8 @@ class Reader:
         rows = [self._cells(row) for row in block.children if row.type == "table_row"]
         others = self.nodes(row for row in block.children if row.type != "table_row")
         width = max((len(row) for row in rows), default=0)
-        if not any(plain(cell) or _pictured(cell) for row in rows for cell in row):
+        spans = (span for row in rows for cell in row for span in cell)
+        if not any(span.text.strip() or span.image for span in spans):
             return others
         table = boxes.table(
             [row + ((),) * (width - len(row)) for row in rows],
@@ -321,10 +322,6 @@ def _repeats_blank(node: Node, before: Sequence[Node]) -> bool:
     blank = isinstance(node, Paragraph) and node.is_blank
     last = before[-1] if before else None
     return blank and isinstance(last, Paragraph) and last.is_blank
-
-
-def _pictured(cell: Spans) -> bool:
-    return any(span.image for span in cell)
 
 
 def _only_link(spans: Spans) -> str | None:
