@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from mailout.base.errors import NotFound
 from mailout.base.select import Reads, View, every, first
@@ -16,13 +16,7 @@ class _Attribute(TypedDict):
 
 
 SLICES = View("read_slices", Slice, ("id",))
-
-
-def _batch(row: dict[str, Any]) -> ArticleBatch:
-    return ArticleBatch(**row | {"slices": [SLICES.read(one) for one in row["slices"]]})
-
-
-BATCHES = View("read_article_batches", ArticleBatch, ("mailout",), _batch)
+BATCHES = View("read_article_batches", ArticleBatch, ("mailout",), ArticleBatch.of)
 ATTRIBUTES = View("read_attributes", _Attribute, ("email",))  # unique for one name
 
 

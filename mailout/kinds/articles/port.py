@@ -36,6 +36,11 @@ class ArticleBatch:
     contents: Mapping[str, str] = field(default_factory=dict)  # of each variant that the census saw
     census: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> ArticleBatch:
+        """As a store has kept it."""
+        return cls(**{**row, "slices": [Slice.of(one) for one in row["slices"]]})
+
 
 class Member(NamedTuple):
     """Somebody who may be in an article's audience."""

@@ -7,9 +7,10 @@ slices over changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from mailout.base.ids import uuid_of
 
@@ -40,6 +41,12 @@ class Slice:
     expires_at: float | None = None
     sort_index: int = 0
     id: str = ""
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Slice:
+        """As a batch has kept it."""
+        status = PublishStatus(row["publish_status"])
+        return cls(**{**row, "tags": tuple(row["tags"]), "publish_status": status})
 
     @property
     def place(self) -> tuple[str, int, str, int]:
