@@ -22,9 +22,9 @@ from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
 from tasks.display import DISPLAY
-from tasks.letter import LetterRef
 from tasks.logs import hidden
 from tasks.steps import (
+    LetterRef,
     Progress,
     load_mailout,
     load_queued,
