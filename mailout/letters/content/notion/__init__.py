@@ -31,7 +31,7 @@ def render(blocks: Sequence[Block], subject: str = "", about: LetterOptions | No
     if cut:
         lost = f"Only the page's first {MAX_BLOCKS:,} blocks are in the mail. Shorten it."
         problems.append(Problem("content_too_long", lost))
-    html, media = (nodes_html(nodes), reader.media) if text else ("", ())
+    html, media = (nodes_html(nodes), reader.files.media) if text else ("", ())
     return about.document(html, text, problems, media, reader.literals, STYLES)
 
 
