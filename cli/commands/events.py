@@ -21,18 +21,16 @@ from mailout.outbox.feedback import ingest, suppression
 QUEUE_WAIT_SECONDS = 3
 """Seconds that a person at a terminal waits for the queue; the flow waits longer."""
 
-app = typer.Typer(
-    help="Apply what SES has reported; sync its suppression list.",
-    invoke_without_command=True,
-    epilog="Example: mailout events --json",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 suppressed = command_group("SES's own list of addresses that it no longer delivers to.")
 app.add_typer(suppressed, name="suppression")
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(
+    invoke_without_command=True,
+    help="Apply what SES has reported; sync its suppression list.",
+    epilog="Example: mailout events --json",
+)
 def events(context: typer.Context, json: Json = False) -> None:
     """Apply what SES has reported, from SQS and from the gateway's inbox."""
     if context.invoked_subcommand is not None:

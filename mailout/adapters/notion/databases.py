@@ -4,7 +4,7 @@ it, an error as a row of theirs, and what `doctor` asks of them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from mailout.adapters.notion.calls import Json, NotionCalls, NotionConfig
@@ -17,7 +17,6 @@ from mailout.letters.content.notion.page import (
     DECIDING,
     KINDS,
     OPTIONAL,
-    StatusNames,
     Value,
     plain_name,
     property_value,
@@ -65,7 +64,7 @@ class NotionDatabases:
         made: dict[str, Any] = {name: {KINDS[key][0]: {}} for key, name in names.items()}
         for key in PERCENT:
             made[names[key]] = {"number": {"format": "percent"}}
-        options = [{"name": getattr(statuses, name), "color": colour} for name, colour in COLOURS.items()]
+        options = [{"name": statuses[name], "color": colour} for name, colour in COLOURS.items()]
         made |= {names["status"]: {"select": {"options": options}}, STATUS_NOTE: {"rich_text": {}}}
         return self._make(page, "Mailouts", made)
 
@@ -124,7 +123,7 @@ def error_properties(
 # ── doctor ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mailouts_checks(schema: Json, names: Mapping[str, str], statuses: StatusNames) -> list[Check]:
+def mailouts_checks(schema: Json, names: Mapping[str, str], statuses: Mapping[str, str]) -> list[Check]:
     """Does the mailouts database have what a mailout needs?"""
     found = [_property_check(key, name, schema) for key, name in names.items()]
     status = schema.get(names["status"])
@@ -155,10 +154,10 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
     return Check(line, "ok", kind)
 
 
-def _options_check(status: Json, name: str, statuses: StatusNames) -> Check:
+def _options_check(status: Json, name: str, statuses: Mapping[str, str]) -> Check:
     """A select makes its options as they are written; a status does not."""
     there = {option.get("name") for option in (status.get("status") or {}).get("options") or ()}
-    missing = [option for option in asdict(statuses).values() if option not in there]
+    missing = [option for option in statuses.values() if option not in there]
     line = f"options of {name}"
     if missing:
         remedy = "Add them in Notion (the API cannot), or set NOTION_STATUS_*."

@@ -34,7 +34,7 @@ class NotionPages(NotionSource):
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         super().__init__(config, clock)
         self._reports = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
-        self._statuses: dict[PageStatus, str] = {one: getattr(config.statuses, one) for one in PageStatus}
+        self._statuses = config.statuses
 
     def load(self, ref: str) -> SourceMailout:
         id = page_id_of(ref)

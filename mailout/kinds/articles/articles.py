@@ -143,7 +143,7 @@ class ArticleIntake:
             return ids.article_id(order.campaign_tag, order.send_batch_id)
         slices = slices or self.live_slices(order.article_key)
         content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
-        return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
+        return ids.article_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
 
     def freeze(self, mailout: Mailout) -> None:
         """The audience by parts into the outbox, each with its variant. A crash goes on where it was."""

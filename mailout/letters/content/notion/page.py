@@ -23,18 +23,6 @@ NO_HEADLINE = frozenset({"false", "no", "none", "-"})
 
 Value = str | int | float | bool | None
 
-
-@dataclass(frozen=True, slots=True)
-class StatusNames:
-    """What the status says (`NOTION_STATUS_*`)."""
-
-    ready: str = "Ready"  # asks to be sent
-    sending: str = "Sending"
-    send: str = "Send"
-    failed: str = "Failed"
-    draft: str = "Draft"  # to which a test run returns
-
-
 _OPTIONAL = "send_at list segment public preheader from_name reply_to language headline excerpt byline date"
 OPTIONAL = frozenset(_OPTIONAL.split())
 """Properties that a database may do without."""
