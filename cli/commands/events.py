@@ -26,13 +26,12 @@ suppressed = command_group("SES's own list of addresses that it no longer delive
 app.add_typer(suppressed, name="suppression")
 
 
-@app.callback(
-    invoke_without_command=True,
-    help="Apply what SES has reported; sync its suppression list.",
-    epilog="Example: mailout events --json",
-)
+@app.callback(invoke_without_command=True, epilog="Example: mailout events --json")
 def events(context: typer.Context, json: Json = False) -> None:
-    """Apply what SES has reported, from SQS and from the gateway's inbox."""
+    """Apply what SES has reported; sync its suppression list.
+
+    The events are taken from SQS and from the gateway's inbox.
+    """
     if context.invoked_subcommand is not None:
         return
     engine = open_engine()

@@ -26,11 +26,7 @@ Db = Annotated[
 ]
 
 
-@app.callback(
-    invoke_without_command=True,
-    help="Send what a producer's SQLite queue of notifications asks for.",
-    epilog="Example: mailout notify --db seats.db --once",
-)
+@app.callback(invoke_without_command=True, epilog="Example: mailout notify --db seats.db --once")
 def notify(
     context: typer.Context,
     db: Db = None,
@@ -44,10 +40,11 @@ def notify(
     json: Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log.")] = False,
 ) -> None:
-    """Send notifications as they come, until Ctrl-C; with --once, those that are due now.
+    """Send what a producer's SQLite queue of notifications asks for.
 
-    With MAILOUT_TRANSPORT=folder it is a rehearsal: mails are written to a folder, and a copy of the database
-    is marked. Exit codes: 0 done, 1 some failed, 2 wrong usage or settings, 75 some have to wait.
+    As they come, until Ctrl-C; with --once, those that are due now. With MAILOUT_TRANSPORT=folder it is a
+    rehearsal: mails are written to a folder, and a copy of the database is marked. Exit codes: 0 done,
+    1 some failed, 2 wrong usage or settings, 75 some have to wait.
     """
     if context.invoked_subcommand is not None:
         return
