@@ -53,6 +53,7 @@ def test_a_good_letter_has_nothing_to_look_at() -> None:
 
 def test_braces_that_are_meant_to_be_read_are_not_told() -> None:
     assert found(r"Write \{{ name }} where the name goes") == []
+    assert found(r"[x](<https://example.org/?a=\{{ name }}&b={{ id | 0 }}>)") == []
     written = r"Write \{{ name }} and {{ 1st name }}"
     said = {"type": "text", "plain_text": written}
     document = page([Block("1", "paragraph", {"rich_text": [said]})], "s")
@@ -102,6 +103,8 @@ def test_braces_of_two_paragraphs_are_no_variable() -> None:
         ("Lorem ipsum dolor", "placeholder_text", "Lorem ipsum dolor"),
         ("Dear {{ 1st name }}", "variable_unfilled", "{{ 1st name }}"),
         ("Dear {{ **name** }}", "variable_unfilled", "{{ name }}"),
+        ("[x](https://e.org/?a={{1st}})", "variable_unfilled", "{{1st}}"),
+        ("[x](<https://e.org/?a={{ 1st | b }}>)", "variable_unfilled", "{{ 1st | b }}"),
     ],
 )
 def test_each_is_told_with_its_place(body: str, code: str, where: str) -> None:
