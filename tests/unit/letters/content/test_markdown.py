@@ -127,6 +127,49 @@ def test_a_dropped_link_keeps_its_words_and_is_reported():
     assert [(p.code, p.where) for p in document.problems] == [("link_dropped", "about.md")]
 
 
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("htps://example.org/pay?a=1&b=2", "htps://example.org/pay?a=1&b=2"),
+        ("sms:+49123", "sms:+49123"),
+        ("whatsapp://x", "whatsapp://x"),
+        ("webcal://example.org/c", "webcal://example.org/c"),
+        ("ftp://example.org/{{ city | Rome }}", "ftp://example.org/{{ city | Rome }}"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("https://example.org:port/", "https://example.org:port/"),
+    ],
+)
+def test_no_link_loses_its_address_without_a_word(address, named):
+    """An address with a typing mistake would go out as plain words, and nobody would pay."""
+    for body in (f"[words](<{address}>)", f'<a href="{address}">words</a>', f"<A HREF='{address}'>words</A>"):
+        document = parse_markdown(body, "n.md").document
+        assert document.html_body == "<p><a>words</a></p>"
+        assert [(p.code, p.where) for p in document.problems] == [("link_dropped", named)]
+
+
+def test_no_picture_is_left_out_without_a_word():
+    picture = f"data:image/png;base64,{'iVBORw0KGgo' * 500}"
+    for body in (f"![Our logo]({picture})", f'<img alt="Our logo" src="{picture}">'):
+        (problem,) = parse_markdown(body, "n.md").document.problems
+        assert problem.code == "picture_dropped"
+        assert (problem.where or "").startswith("data:image/png;base64,iVBOR")
+        assert len(problem.where or "") <= 100
+    (problem,) = parse_markdown("![](file:///home/ann/a.png)", "n.md").document.problems
+    assert (problem.code, problem.where) == ("picture_dropped", "file:///home/ann/a.png")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[a](https://x.y/?a=1&copy=2&amp;b=%20c) ![d](https://x.y/?a=1&copy=2)",
+        '<a href="https://x.y/?a=1&copy=2&b=3">a</a> <img alt=d src=https://x.y/?a=1&amp;copy=2>',
+        "<a href=' https://x.y '>a</a> <https://x.y/{{ b | c }}> [e](tel:+49123) a@example.org",
+    ],
+)
+def test_an_address_that_stays_is_not_called_dropped(body):
+    assert parse_markdown(body, "n.md").document.problems == ()
+
+
 def test_pictures_beside_the_file_are_media_and_the_same_one_is_kept_once():
     document = parse_markdown("![a](pics/a%20b.png) ![b](c.png) ![a](pics/a%20b.png)", "n.md").document
     assert [(m.ref, m.source, m.name) for m in document.media] == [
