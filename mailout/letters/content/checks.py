@@ -14,6 +14,7 @@ from mailout.letters.content.document import Document, Problem, one_line
 from mailout.letters.content.inert_html import Active, require_inert
 from mailout.letters.content.model import Content
 from mailout.letters.content.plaintext import SILENT, VOID
+from mailout.letters.content.variables import as_written
 
 MAX_HTML = 512 * 1024
 TAKE_OUT, SHORTEN = "Take it out, then send again.", "Make it shorter, then send again."
@@ -56,10 +57,9 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
     require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
         raise Abort(AbortCode.EMPTY_BODY, "Neither HTML nor text was given.", remedy="Give one of the two.")
-    if len(content.subject) > MAX_SUBJECT:
-        raise _invalid(
-            f"The subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
-        )
+    length = len(as_written(content.subject))
+    if length > MAX_SUBJECT:
+        raise _invalid(f"The subject has {length} characters; {MAX_SUBJECT} is the most.", SHORTEN)
     size = len(content.html.encode())
     if size > MAX_HTML:
         raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)

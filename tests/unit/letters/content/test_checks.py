@@ -9,6 +9,7 @@ from mailout.letters.content.markdown import parse_markdown
 from mailout.letters.content.model import Content
 from mailout.letters.content.notion import Block
 from mailout.letters.content.notion import render as page
+from mailout.letters.content.variables import marked
 
 
 def code_of(content: Content) -> AbortCode | None:
@@ -74,6 +75,13 @@ def test_sizes_have_ends():
     assert html("x" * (MAX_HTML - 1) + "я") is AbortCode.INVALID_TEMPLATE
     assert code_of(Content("я" * MAX_SUBJECT, "x", "x")) is None
     assert code_of(Content("я" * (MAX_SUBJECT + 1), "x", "x")) is AbortCode.INVALID_TEMPLATE
+
+
+def test_a_subject_is_as_long_as_it_is_written_whatever_alphabet_its_fallback_has():
+    written = "{{ first_name | Уважаемые друзья и подписчики }}, весна пришла"
+    assert code_of(Content(marked(written), "x", "x")) is None
+    with pytest.raises(Abort, match="The subject has 151 characters"):
+        check_content(Content(marked(written + "!" * (151 - len(written))), "x", "x"))
 
 
 @pytest.mark.parametrize(
