@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from mailout.base.select import Reads
 from mailout.base.settings import Settings
+from mailout.kinds.mailouts.readiness import unknown_variables
 from mailout.kinds.mailouts.reading import Reading, Rendered
 from mailout.letters.audience import list_rows
 from mailout.letters.audience.list_changes import own_look
+from mailout.letters.audience.port import Subscribers
 from mailout.letters.content import layout
 from mailout.letters.content.brand import Brand
 from mailout.letters.content.checks import require_subject
-from mailout.letters.content.document import Document, Problem
+from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import brand_of, footer_of
 from mailout.letters.content.media import keep_media
 from mailout.letters.content.model import Content
@@ -27,7 +28,7 @@ class Letters:
     def __init__(
         self,
         settings: Settings,
-        store: Reads,
+        store: Subscribers,
         media: MediaStore,
         source_of: Callable[[str], Source],
         *,
@@ -75,22 +76,23 @@ class Letters:
         document = keep_media(source_mailout.document, source_mailout.read_media, self._media, public=public)
         content = layout.render(document, footer, self._brand(source_mailout.list_key))
         on_web = source_mailout.public or bool(footer.public_url and footer.view_in_browser)
-        return _with_web_findings(document, content) if on_web else document, content
+        found = (
+            *(_without_web_page(content) if on_web else ()),
+            *unknown_variables(self._store, content, source_mailout.list_key),
+        )
+        return replace(document, problems=(*document.problems, *found)), content
 
     def _brand(self, list_key: str | None) -> Brand:
         brand, of = brand_of(self._settings), list_rows.list_or_none(self._store, list_key)
         return brand if of is None else brand.with_own(own_look(of), of.footer)
 
 
-def _with_web_findings(document: Document, content: Content) -> Document:
+def _without_web_page(content: Content) -> Iterator[Problem]:
     """Its author expects a page on the web."""
-    missing = [
-        Problem(
+    for written in without_fallback(content):
+        yield Problem(
             "no_web_page",
             "The letter has no page on the web and no link to it: this variable has no fallback. Write what"
             " everybody may read: {{ first_name | friend }}.",
             where=written,
         )
-        for written in without_fallback(content)
-    ]
-    return replace(document, problems=(*document.problems, *missing))

@@ -114,6 +114,24 @@ def test_who_lacks_a_value_stops_it_before_the_queue_with_their_number_and_three
     assert not queue_rows.mailouts(engine.store)
 
 
+def test_a_misspelt_variable_is_told_although_it_has_a_fallback(engine: Engine, letter: Path) -> None:
+    """Nobody would notice that everybody reads the fallback."""
+    written = letter.read_text("utf-8")
+    misspelt = "{{ frist_name | you }}, {{ First_Name | z }} of {{ plot | }}"
+    letter.write_text(
+        written + misspelt + " [x](https://example.org/{{ frist_name | you }})", encoding="utf-8"
+    )
+    engine.intake.validate(str(letter))
+    found = {one.where: one.message for one in engine.intake.findings(str(letter))}
+    assert set(found) == {"{{ First_Name | z }}", "{{ frist_name | you }}", "{{ plot |  }}"}
+    for name in ("{{ First_Name | z }}", "{{ frist_name | you }}"):
+        assert "Did you mean {{ first_name }}?" in found[name]
+    assert "Correct its name, or import the values." in found["{{ plot |  }}"]
+    letter.write_text(written, encoding="utf-8")
+    engine.intake.validate(str(letter))
+    assert not engine.intake.findings(str(letter)), "one person with a name is enough"
+
+
 def test_a_test_run_shows_the_names_and_needs_no_values(engine: Engine, letter: Path) -> None:
     engine.store.import_subscribers([SubscriberRow("p@example.org", "p@example.org")])
     engine.deliver(engine.intake.enqueue(str(letter), True).id)
