@@ -180,6 +180,7 @@ def test_preview_as_somebody_shows_what_that_person_gets(
     def preview(*options: str) -> str:
         shown = CliRunner().invoke(app, ["preview", str(letter), "--out", "out", *options])
         assert shown.exit_code == 0, shown.output
+        assert "{{ first_name" not in shown.output, "as all of it, the preheader shows what that person reads"
         return Path("out/message.txt").read_text(encoding="utf-8")
 
     assert "Dear [first_name], {{ code }} in [city]" in preview()
