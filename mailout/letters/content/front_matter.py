@@ -57,6 +57,9 @@ class LetterOptions:
         styles: str = "",
     ) -> Document:
         """The letter itself: its HTML and its text have marks for variables already."""
+        if "{{" in (self.from_name or ""):
+            unfilled = "The sender's name goes out as it stands, with its braces: it takes no variables."
+            problems = (*problems, Problem("variable_unfilled", unfilled, self.from_name))
         said = (self.subject, self.preheader, self.headline or "", self.excerpt, self.byline)
         return Document(
             subject=marked(self.subject),

@@ -60,6 +60,14 @@ def test_braces_that_are_meant_to_be_read_are_not_told() -> None:
     assert [one.where for one in findings(document, render(document, FOOTER))] == ["{{ 1st name }}"]
 
 
+def test_braces_in_the_senders_name_are_told() -> None:
+    """They would stand in every inbox, before the subject."""
+    written = f'---\nsubject: s\nfrom_name: "{{{{ from_name }}}}"\n---\n{WORDS}'
+    document = parse_markdown(written, "x.md").document
+    (problem,) = findings(document, render(document, FOOTER))
+    assert (problem.code, problem.where) == ("variable_unfilled", "{{ from_name }}")
+
+
 def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
     card = Block("1", "bookmark", {"url": "https://example.org/read", "caption": [{"plain_text": "A read"}]})
     document = page([card], "s")
