@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from mailout.base.settings import Settings
-from mailout.kinds.mailouts.readiness import unknown_variables
+from mailout.kinds.mailouts.readiness import sensible_fallback, unknown_variables
 from mailout.kinds.mailouts.reading import Reading, Rendered
 from mailout.letters.audience import list_rows
 from mailout.letters.audience.list_changes import own_look
@@ -90,9 +90,10 @@ class Letters:
 def _without_web_page(content: Content) -> Iterator[Problem]:
     """Its author expects a page on the web."""
     for written in without_fallback(content):
+        name = written.strip("{} ")
         yield Problem(
             "no_web_page",
             "The letter has no page on the web and no link to it: this variable has no fallback. Write what"
-            " everybody may read: {{ first_name | friend }}.",
+            f" everybody may read: {{{{ {name} | {sensible_fallback(name)} }}}}.",
             where=written,
         )

@@ -27,6 +27,9 @@ log = logging.getLogger("mailout.intake")
 
 PERSON_NAMES = (["name"], ["firstname"], ["first", "name"], ["given", "name"], ["nickname"], ["full", "name"])
 
+INSTEAD_ON_THE_WEB = {"email": "your address", "from_name": "our team"}
+"""Of what every message has: a page on the web is nobody's message."""
+
 
 class EmailsForTests:
     """The recipients in TEST_EMAILS; what is no address there is logged once."""
@@ -214,4 +217,6 @@ def sensible_fallback(attribute: str) -> str:
     words = attribute.replace("-", "_").lower().split("_")
     if words in PERSON_NAMES:
         return "friend"
+    if attribute in INSTEAD_ON_THE_WEB:
+        return INSTEAD_ON_THE_WEB[attribute]
     return " ".join(("your", *words[: -1 if len(words) > 1 and words[-1] == "name" else None]))

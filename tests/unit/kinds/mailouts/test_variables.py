@@ -132,6 +132,19 @@ def test_a_misspelt_variable_is_told_although_it_has_a_fallback(engine: Engine, 
     assert not engine.intake.findings(str(letter)), "one person with a name is enough"
 
 
+def test_why_a_letter_has_no_web_page_is_said_with_what_to_write(env: dict[str, str], letter: Path) -> None:
+    """`{{ first_name | friend }}` helps nobody who wrote `{{ email }}`."""
+    engine = wiring.build(load_settings(env=env | {"PUBLIC_URL": "https://mail.example.org"}), FakeClock())
+    letter.write_text("---\nsubject: s\n---\n{{ from_name }} to {{ email }} in {{ city }}", encoding="utf-8")
+    document, _ = engine.intake.letters.draft(engine.intake.letters.read(str(letter)))
+    assert {one.where: one.message.partition("may read: ")[2] for one in document.problems} == {
+        "{{ from_name }}": "{{ from_name | our team }}.",
+        "{{ email }}": "{{ email | your address }}.",
+        "{{ city }}": "{{ city | your city }}.",
+    }
+    engine.store.close()
+
+
 def test_a_test_run_shows_the_names_and_needs_no_values(engine: Engine, letter: Path) -> None:
     engine.store.import_subscribers([SubscriberRow("p@example.org", "p@example.org")])
     engine.deliver(engine.intake.enqueue(str(letter), True).id)
