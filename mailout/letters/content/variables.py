@@ -214,6 +214,16 @@ def as_written(text: str) -> str:
     return _MARKED.sub(write, text)
 
 
+def roughly_as_read(text: str) -> str:
+    """With a fallback or a name where marks stand, to measure it."""
+
+    def read(found: re.Match[str]) -> str:
+        variable = Variable.of_key(found[1])
+        return found[0] if variable is None else variable.fallback or variable.name
+
+    return _MARKED.sub(read, text)
+
+
 def _escaped(value: str, place: VariablePlace) -> str:
     match place:
         case VariablePlace.HTML:
