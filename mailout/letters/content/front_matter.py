@@ -141,7 +141,8 @@ def front_matter(source: str, name: str) -> LetterOptions:
                 f"{name}, line {line}: `{key.value}` is given twice.", remedy="Remove one of the two lines."
             )
         where = f"{name}, line {line}"
-        _require_whole(key, value, source, where)
+        if not node.flow_style:  # `{subject: x, id: y}` says where each value ends
+            _require_whole(key, value, source, where)
         found[key.value] = _value(key.value, value, where)
     return _options({key: value for key, value in found.items() if value is not None})
 
@@ -162,10 +163,9 @@ def _unreadable(error: yaml.YAMLError, source: str, name: str) -> UsageError:
 def _require_whole(key: yaml.Node, value: yaml.Node, source: str, where: str) -> None:
     """YAML takes ` #` for the beginning of a comment, and `!` or `&` for more than a word: a subject would
     lose it without a word. In quotes everything is meant as it stands, and a comment behind them is one."""
-    if key.value in NEVER_WITH_SIGNS or value.tag == "tag:yaml.org,2002:bool":
+    if key.value in NEVER_WITH_SIGNS or not isinstance(value, yaml.ScalarNode):
         return
-    read = source[value.start_mark.index : value.end_mark.index]
-    if not isinstance(value, yaml.ScalarNode) or (value.style and read.startswith(value.style)):
+    if value.style and source.startswith(value.style, value.start_mark.index):
         return
     start, end = source.index(":", key.end_mark.index) + 1, _LINE_END.search(source, value.end_mark.index)
     first, *others = source[start : end.start() if end else None].splitlines() or [""]

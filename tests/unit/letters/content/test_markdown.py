@@ -75,6 +75,7 @@ def test_a_wrong_front_matter_is_told_with_its_place(source, said):
         ("subject: The\n  long #1", "only “The long”", '`subject: "The long #1"`'),
         ('byline: Ann "Boss" # 1\r', 'only “Ann "Boss"”', r'`byline: "Ann \"Boss\" # 1"`'),
         ("id: 12 # the twelfth", "only “12”", "A comment goes on a line of its own."),
+        ("headline: No #1 after all", "only “No”", '`headline: "No #1 after all"`'),
     ],
 )
 def test_nothing_of_a_value_is_cut_off_without_a_word(line, said, remedy):
@@ -94,7 +95,9 @@ def test_nothing_of_a_value_is_cut_off_without_a_word(line, said, remedy):
         ("subject: 'News #12'\ndate: 2026-12-04 # Friday\nlanguage: DE # German", "News #12"),
         ("subject: >\n  News #12\n  today", "News #12 today"),
         ("subject:\n  # the number\n  News\n  today", "News today"),
-        ("subject: x\rtest: true\rheadline: false # none", "x"),
+        ("subject: x\rtest: true # c\rheadline: false", "x"),
+        ('{"subject": x y, id: z}', "x y"),
+        ('"subject": x y\n? id\n: z', "x y"),
     ],
 )
 def test_comments_and_quotes_are_what_they_are_in_yaml(lines, subject):
