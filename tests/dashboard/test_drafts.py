@@ -66,6 +66,9 @@ def read(desk: Site, **asked: str) -> str:
 
 def test_a_draft_is_shown_as_a_reader_would_get_it(desk: Site) -> None:
     """Never marks, never braces: whoever sends it sees what people read."""
+    known = {"first_name": "Zoe", "city": "Porto"}
+    zoe = SubscriberRow("zoe@example.org", "zoe@example.org", attributes=known, lists=("newsletter",))
+    desk.store.import_subscribers([zoe])
     page = read(desk, view="text")
     for shown in ("Harbour News &lt;news@harbour.example&gt;", "<b>Hello Alex</b>", "Dear Alex of Lisbon."):
         assert shown in page, shown

@@ -143,6 +143,7 @@ def _sound(page: NotionPage) -> NotionPage:
         raise UsageError(
             f"The page's language is no language's code: {page.language}.",
             remedy="Write it as `en`.",
-            for_writer="The page's language is no language's code. Write it as `en`, then set Ready again.",
+            for_writer=f"The page's language, {page.language}, is no language's code. Write it as `en`, then"
+            " set Ready again.",
         )
     return page

@@ -126,6 +126,10 @@ NOTES: Mapping[str, Help] = {
     "picture_without_alt": Help(
         "whoever does not see this picture learns nothing of it", "Give it a caption, or a text in the `[]`."
     ),
+    "variable_unknown": Help(
+        "nobody has a value for a variable, so everybody reads its fallback",
+        "Correct the variable's name, or import the values.",
+    ),
     "video_without_picture": Help(
         "a video's picture could not be had; readers see a link to it",
         "Check that the video is public; or put in a picture of it that links to it.",

@@ -18,6 +18,7 @@ from mailout.letters.audience.table_file import open_table
 from mailout.letters.audience.tables import key
 from mailout.letters.content.model import clean
 from mailout.letters.content.slices import PublishStatus, Slice, slice_id
+from mailout.letters.content.variables import marked_address
 
 SCOPE = "ocd-division/"
 COLUMNS = (
@@ -162,11 +163,12 @@ def _problems(one: Slice) -> Iterator[str]:
 
 
 def _is_link(written: str) -> bool:
+    address = marked_address(written)  # a variable may be written with spaces
     try:
-        parts = urlsplit(written)
+        parts = urlsplit(address)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc) and not re.search(r"[\s<>\\]", written)
+    return parts.scheme in ("http", "https") and bool(parts.netloc) and not re.search(r"[\s<>\\]", address)
 
 
 def _unreadable(name: str, written: str, expected: str) -> _BadRow:

@@ -15,6 +15,7 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
+from mailout.kinds.mailouts.letters import Letters
 from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
     AlreadySent,
@@ -23,7 +24,7 @@ from mailout.kinds.mailouts.readiness import (
     cancelled,
     waits_with_another_text,
 )
-from mailout.kinds.mailouts.reading import Announcement, Letters, LoadedMailout, Reading
+from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading
 from mailout.letters.audience.segment_tree import Tree, whole
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import from_email_of

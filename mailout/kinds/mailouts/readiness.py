@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from mailout.base.addresses import parse_address_list
@@ -13,11 +13,13 @@ from mailout.base.settings import Settings
 from mailout.kinds.articles.port import IntakeStore
 from mailout.kinds.mailouts.reading import Reading
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.audience.port import Lacking
+from mailout.letters.audience.port import Lacking, Subscribers
 from mailout.letters.audience.segment_tree import Tree
+from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import from_email_of, require_way_out
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
-from mailout.letters.content.variables import required_of, variables_of
+from mailout.letters.content.variables import attributes_of, required_of, variables_of
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.actions import others_than_reached
 from mailout.outbox.queue.mailout import Mailout
@@ -26,6 +28,9 @@ from mailout.outbox.queue.port import Recipient
 log = logging.getLogger("mailout.intake")
 
 PERSON_NAMES = (["name"], ["firstname"], ["first", "name"], ["given", "name"], ["nickname"], ["full", "name"])
+
+INSTEAD_ON_THE_WEB = {"email": "your address", "from_name": "our team"}
+"""Of what every message has: a page on the web is nobody's message."""
 
 
 class EmailsForTests:
@@ -99,12 +104,9 @@ class Readiness:
         list_key, tree = reading.source.list_key, self._tree(reading.source.segment) if required else None
         found = [self._store.lacking(one, list_key, tree) for one in required]
         if missing := [one for one in found if one.people]:
-            raise _variables_missing([(one, self._meant(one)) for one in missing])
-
-    def _meant(self, lacking: Lacking) -> str | None:
-        """What the first of them has instead, if it is spelt much the same."""
-        known = subscriber_rows.subscriber(self._store, lacking.examples[0])["attributes"]
-        return next(iter(get_close_matches(lacking.attribute, known, n=1, cutoff=0.7)), None)
+            raise _variables_missing(
+                [(one, meant(self._store, one.attribute, one.examples[0])) for one in missing]
+            )
 
     def _nobody_on(self, list_key: str) -> UsageError:
         try:
@@ -121,6 +123,30 @@ class Readiness:
             for_writer=f"Nobody is on the list {list_key}. Choose another and set the page to Ready again,"
             " or ask your administrator to add people.",
         )
+
+
+def unknown_variables(store: Subscribers, content: Content, list_key: str | None) -> Iterator[Problem]:
+    """Those that show everybody their fallback: a misspelt name would never be noticed. What has no fallback
+    somewhere is refused by name."""
+    variables = variables_of(content)
+    names = sorted(set(attributes_of(variables)) - set(required_of(variables)))
+    somebody = store.audience_sample(list_key, None, 1) if names else ()
+    for name in names if somebody else ():
+        if store.audience_sample(list_key, ["has", name], 1):
+            continue
+        instead = meant(store, name, somebody[0])
+        advice = (
+            f"Did you mean {_variable(instead)}?" if instead else "Correct its name, or import the values."
+        )
+        for one in dict.fromkeys(one.written for one in variables if one.name == name):
+            said = f"Nobody has a value for this variable, so everybody reads its fallback. {advice}"
+            yield Problem("variable_unknown", said, one)
+
+
+def meant(store: Subscribers, attribute: str, email_norm: str) -> str | None:
+    """What this person has instead, if it is spelt much the same."""
+    known = subscriber_rows.subscriber(store, email_norm)["attributes"]
+    return next(iter(get_close_matches(attribute, known, n=1, cutoff=0.7)), None)
 
 
 # ── Why a mailout is not enqueued ──
@@ -207,4 +233,6 @@ def sensible_fallback(attribute: str) -> str:
     words = attribute.replace("-", "_").lower().split("_")
     if words in PERSON_NAMES:
         return "friend"
+    if attribute in INSTEAD_ON_THE_WEB:
+        return INSTEAD_ON_THE_WEB[attribute]
     return " ".join(("your", *words[: -1 if len(words) > 1 and words[-1] == "name" else None]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
+from html import unescape
 
 import nh3
 
@@ -11,7 +13,8 @@ from mailout.base.errors import Abort, AbortCode
 from mailout.letters.content.document import Document, Problem, one_line
 from mailout.letters.content.inert_html import Active, require_inert
 from mailout.letters.content.model import Content
-from mailout.letters.content.plaintext import VOID, plain_text
+from mailout.letters.content.plaintext import SILENT, VOID
+from mailout.letters.content.variables import as_written
 
 MAX_HTML = 512 * 1024
 TAKE_OUT, SHORTEN = "Take it out, then send again.", "Make it shorter, then send again."
@@ -25,13 +28,16 @@ _END_IS_OPTIONAL = "p li dt dd tr td th thead tbody tfoot option colgroup"
 ENDS_BY_ITSELF = VOID | set(_END_IS_OPTIONAL.split())
 TEXT_INSIDE = frozenset({"script", "style", "noscript", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Browsers take what is in these for text, up to the end tag."""
+_PICTURE = re.compile(r"""<img\b(?:[^>"']|"[^"]*"|'[^']*')*\ssrc=""", re.IGNORECASE)
+_BLANK = frozenset("☐☑▾\u115f\u1160\u2800\u3164\uffa0")
+"""What stands before an empty to-do or toggle, and letters that are made to be empty."""
 
 
 def check_document(document: Document) -> None:
     """A subject, a body, and every picture kept."""
     require_subject(document.subject)
     _require_flat(document.html_body)
-    if not document.text_body.strip() and not _shows_anything(document.html_body):
+    if not _shows_anything(document.html_body):
         raise Abort(
             AbortCode.EMPTY_BODY,
             "There is nothing in the body, neither words nor a picture.",
@@ -51,10 +57,9 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
     require_subject(content.subject)
     if not content.html.strip() and not content.text.strip():
         raise Abort(AbortCode.EMPTY_BODY, "Neither HTML nor text was given.", remedy="Give one of the two.")
-    if len(content.subject) > MAX_SUBJECT:
-        raise _invalid(
-            f"The subject has {len(content.subject)} characters; {MAX_SUBJECT} is the most.", SHORTEN
-        )
+    length = len(as_written(content.subject))
+    if length > MAX_SUBJECT:
+        raise _invalid(f"The subject has {length} characters; {MAX_SUBJECT} is the most.", SHORTEN)
     size = len(content.html.encode())
     if size > MAX_HTML:
         raise _invalid(f"The HTML has {size:,} bytes; {MAX_HTML:,} is the most.", SHORTEN)
@@ -119,7 +124,11 @@ def _too_deep() -> Abort:
 
 
 def _shows_anything(html: str) -> bool:
-    return bool(plain_text(html).strip()) or bool(re.search(r"<img\b", html, re.IGNORECASE))
+    """A word, a sign or a picture. Rules, the marks of empty lists and invisible characters are nothing."""
+    words = unescape(nh3.clean(html, tags=set(), clean_content_tags=SILENT))
+    return bool(_PICTURE.search(html)) or any(
+        unicodedata.category(char)[0] in "LNPS" for char in words if char not in _BLANK
+    )
 
 
 def _invalid(message: str, remedy: str = TAKE_OUT) -> Abort:

@@ -3,6 +3,8 @@ file, in `key: value` lines."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -21,6 +23,9 @@ _KEYS = (
     "id subject test from_name list segment public preheader date language reply_to title headline excerpt"
 )
 KEYS = [*_KEYS.split(), "byline"]
+NEVER_WITH_SIGNS = frozenset({"test", "public", "date", "language", "reply_to"})
+"""Their values hold no ` #` that could be meant: what follows is a comment."""
+_LINE_END = re.compile(r"[\r\n\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,9 @@ class LetterOptions:
         styles: str = "",
     ) -> Document:
         """The letter itself: its HTML and its text have marks for variables already."""
+        if "{{" in (self.from_name or ""):
+            unfilled = "The sender's name goes out as it stands, with its braces: it takes no variables."
+            problems = (*problems, Problem("variable_unfilled", unfilled, self.from_name))
         said = (self.subject, self.preheader, self.headline or "", self.excerpt, self.byline)
         return Document(
             subject=marked(self.subject),
@@ -112,13 +120,7 @@ def front_matter(source: str, name: str) -> LetterOptions:
     try:
         node = yaml.compose(source, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 2}" if mark else ""
-        what = getattr(error, "problem", None) or error
-        raise UsageError(
-            f"{name}: the front matter cannot be read{where}: {what}.",
-            remedy="Write one `key: value` a line; put a value that holds a colon in quotes.",
-        ) from error
+        raise _unreadable(error, source, name) from error
     if node is None:
         return LetterOptions()
     if not isinstance(node, yaml.MappingNode):
@@ -138,8 +140,44 @@ def front_matter(source: str, name: str) -> LetterOptions:
             raise UsageError(
                 f"{name}, line {line}: `{key.value}` is given twice.", remedy="Remove one of the two lines."
             )
-        found[key.value] = _value(key.value, value, f"{name}, line {line}")
+        where = f"{name}, line {line}"
+        if not node.flow_style:  # `{subject: x, id: y}` says where each value ends
+            _require_whole(key, value, source, where)
+        found[key.value] = _value(key.value, value, where)
     return _options({key: value for key, value in found.items() if value is not None})
+
+
+def _unreadable(error: yaml.YAMLError, source: str, name: str) -> UsageError:
+    """The line that is wrong, in its author's words: a parser's own say nothing to most people."""
+    begun, stopped = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
+    # Of an open quote or bracket it is where it begins; "a block mapping" is the whole front matter.
+    mark = stopped if begun is None or "block" in str(getattr(error, "context", "")) else begun
+    lines = source.splitlines()
+    if mark is None or mark.line >= len(lines):
+        said = f"{name}: the front matter cannot be read: {error}."
+    else:
+        said = f"{name}, line {mark.line + 2}: “{lines[mark.line].strip()}” cannot be read."
+    return UsageError(said, remedy='Write one `key: value` a line, and put this value in quotes: `key: "…"`.')
+
+
+def _require_whole(key: yaml.Node, value: yaml.Node, source: str, where: str) -> None:
+    """YAML takes ` #` for the beginning of a comment, and `!` or `&` for more than a word: a subject would
+    lose it without a word. In quotes everything is meant as it stands, and a comment behind them is one."""
+    if key.value in NEVER_WITH_SIGNS or not isinstance(value, yaml.ScalarNode):
+        return
+    if value.style and source.startswith(value.style, value.start_mark.index):
+        return
+    start, end = source.index(":", key.end_mark.index) + 1, _LINE_END.search(source, value.end_mark.index)
+    first, *others = source[start : end.start() if end else None].splitlines() or [""]
+    lines = [first, *(line for line in others if not line.lstrip().startswith("#"))]
+    written, kept = " ".join(" ".join(lines).split()), " ".join(value.value.split())
+    if written != kept:
+        said = f"of `{key.value}`, only “{kept}” would be read" if kept else f"`{key.value}` would be empty"
+        quoted = json.dumps(written, ensure_ascii=False)
+        raise UsageError(
+            f"{where}: {said}.",
+            remedy=f"Put it in quotes: `{key.value}: {quoted}`. A comment goes on a line of its own.",
+        )
 
 
 def _options(given: dict[str, Any]) -> LetterOptions:
@@ -151,7 +189,7 @@ def _options(given: dict[str, Any]) -> LetterOptions:
 
 def _value(key: str, node: yaml.Node, where: str) -> str | bool | date | None:
     if not isinstance(node, yaml.ScalarNode):
-        raise UsageError(f"{where}: `{key}` takes one value.", remedy=f"Write it as `{key}: value`.")
+        raise UsageError(f"{where}: `{key}` takes one value.", remedy=f'Put it in quotes: `{key}: "…"`.')
     if node.tag == "tag:yaml.org,2002:null":
         return None
     if key == "date":

@@ -35,6 +35,7 @@ _ASKED = re.compile(r'<meta http-equiv="content-language" content="([A-Za-z-]+)"
 PREHEADER = re.compile(r'<div class="preheader"[^<>]*>([^<>]*)</div>')
 _TAG = re.compile(r"<[^<>]*>")
 OWN_HEADLINE = re.compile(r"\s*<h1\b.*?</h1>", re.DOTALL)
+_UNDERLINED = re.compile(r"\n=+$")
 PADDING = "\u00a0\u200c" * 60
 """After the preheader: keeps mail programs from showing the body's first words behind it."""
 BODY = mark("body")
@@ -70,7 +71,7 @@ def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
     unsubscribe = words.unsubscribe if asked else UNSUBSCRIBE
     why = clean(brand.footer or "").strip()
     own = footer.reader_links(words if asked else language(FALLBACK))
-    headed, headline, head = _headed(document, words)
+    headed, headline, letter = _headed(document, words)
     html = framed(
         headed,
         clean(footer.org_name),
@@ -80,7 +81,7 @@ def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
         reader_links=own,
         footer=footer.html(unsubscribe),
     )
-    parts = (head, document.text_body.strip("\n"), _listed(brand.links), why, _listed(own))
+    parts = (letter, _listed(brand.links), why, _listed(own))
     text = TEMPLATES.get_template("layout.txt.j2").render(
         body="\n\n".join(part for part in parts if part), footer=footer.text(unsubscribe)
     )
@@ -91,7 +92,7 @@ def _rendered(document: Document, footer: Footer, brand: Brand) -> Content:
 
 
 def _headed(document: Document, words: Language) -> tuple[Document, str, str]:
-    """The letter without a headline of its own, its headline as HTML, and as text all that stands above it.
+    """The letter without a headline of its own, its headline as HTML, and all of the letter as text.
 
     The subject is the headline, unless the letter brings one or wants none; one that is given beside the
     letter stands above the letter's own. In the text the subject is no headline: it was read just before.
@@ -106,7 +107,12 @@ def _headed(document: Document, words: Language) -> tuple[Document, str, str]:
     underlined = f"{told}\n{'=' * min(screen_width(told), 72)}" if told else ""
     headline = own[0].strip() if own else f"<h1>{escape(said)}</h1>" if said else ""
     body = document.html_body[own.end() :] if own else document.html_body
-    text = "\n\n".join(part for part in (underlined, document.excerpt, byline) if part)
+    written = document.text_body.strip("\n")
+    heading, _, rest = written.partition("\n\n") if own else ("", "", written)
+    if not _UNDERLINED.search(heading):  # a headline without words
+        heading, rest = "", written
+    parts = (underlined, heading, document.excerpt, byline, rest)
+    text = "\n\n".join(part for part in parts if part)
     return replace(document, byline=byline, html_body=body), headline, text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -30,6 +31,7 @@ from mailout.letters.content.document import (
     Document,
     Media,
     Problem,
+    cut,
     link_dropped,
 )
 from mailout.letters.content.front_matter import LetterOptions, front_matter, split
@@ -49,7 +51,8 @@ TASK = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
 CODE_LANGUAGE = re.compile(r"[\w+#.-]+")
 """What may follow the three backticks without a finding."""
 
-
+SHOWN_ADDRESS_CHARS = 100
+"""Of a picture, in a finding: the address may hold the whole picture."""
 BEFORE_ROW = re.compile(r"^[>\s]*(?:(?:[*+-]|\d+[.)])\s+)*[>\s]*")
 """Of quotes and lists that a table stands in."""
 
@@ -250,11 +253,12 @@ class _Sanitizer:
 
     def __init__(self, hidden: HiddenVariables) -> None:
         self._hidden = hidden
+        self._seen: set[str] = set()
         self.media: dict[str, Media] = {}
         self.problems: list[Problem] = []
 
     def clean(self, html: str) -> str:
-        return nh3.clean(
+        cleaned = nh3.clean(
             html,
             tags=set(raw_html.TAGS),
             attributes={tag: set(names) for tag, names in raw_html.ATTRIBUTES.items()},
@@ -263,8 +267,17 @@ class _Sanitizer:
             url_schemes=set(LINK_SCHEMES),
             attribute_filter=self._attribute,
         )
+        # Addresses of other schemes, and such as are none, nh3 takes out without asking the filter.
+        for attribute, address in raw_html.addresses(html):
+            if unescape(address) not in self._seen:
+                drop = self._drop_link if attribute == "href" else self._drop_picture
+                drop(self._hidden.in_address(address))
+        return cleaned
 
     def _attribute(self, tag: str, attribute: str, value: str) -> str | None:
+        if attribute in ("href", "src"):
+            # Browsers read `&copy=1` in an address as it stands, Python as a sign: once more, and both agree.
+            self._seen.add(unescape(value))
         if attribute == "href":
             return self._link(self._hidden.in_address(value))
         if attribute == "src":
@@ -276,22 +289,28 @@ class _Sanitizer:
     def _link(self, address: str) -> str | None:
         if _scheme(address) in LINK_SCHEMES:
             return address
-        self.problems.append(link_dropped(unquote(address)))
+        self._drop_link(address)
         return None
+
+    def _drop_link(self, address: str) -> None:
+        self.problems.append(link_dropped(unquote(address)))
 
     def _picture(self, address: str) -> str | None:
         scheme = _scheme(address)
         if scheme in WEB_SCHEMES:
             return address
         if scheme or address.startswith(("//", "/", "#")) or not address.strip():
-            message = "A mail can show http(s) pictures and files beside it."
-            self.problems.append(Problem("picture_dropped", message, unquote(address)))
+            self._drop_picture(address)
             return None
         path = unquote(address.split("?")[0].split("#")[0])
         if path not in self.media:
             ref = media_ref(len(self.media) + 1)
             self.media[path] = Media(ref, path, PurePosixPath(path).name)
         return self.media[path].ref
+
+    def _drop_picture(self, address: str) -> None:
+        message = "This picture is not shown: it must be a file beside the letter, or an https:// address."
+        self.problems.append(Problem("picture_dropped", message, cut(unquote(address), SHOWN_ADDRESS_CHARS)))
 
 
 def _scheme(address: str) -> str:

@@ -11,7 +11,14 @@ from pathlib import PurePosixPath
 from mailout.base.errors import Abort, AbortCode
 from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
-from mailout.letters.content.pictures import RECIPE, VIDEO_RECIPE, PreparedPicture, TooLarge, prepare
+from mailout.letters.content.pictures import (
+    RECIPE,
+    VIDEO_RECIPE,
+    PreparedPicture,
+    TooLarge,
+    has_other_format,
+    prepare,
+)
 from mailout.letters.content.port import MediaStore
 from mailout.letters.content.videos import without_picture
 
@@ -80,6 +87,8 @@ def keep_media(
         try:
             data = read(media.source)
             picture = prepare(data) if is_shown else None
+            if is_shown and picture is None and not has_other_format(data):
+                raise _damaged(media)
             if picture is not None:
                 url = store.keep(picture.data, f"picture{picture.suffix}", RECIPE + data)
             else:
@@ -132,6 +141,14 @@ def _thumbnail(
 
 def _stays_a_link(media: Media, why: str) -> Problem:
     return Problem("video_without_picture", f"This video is a link in the letter: {why}.", media.name)
+
+
+def _damaged(media: Media) -> Abort:
+    return Abort(
+        AbortCode.MEDIA_UNAVAILABLE,
+        f"{_called(media)} is damaged, or no picture: no mail program could show it.",
+        remedy="Save it as JPEG or PNG, put it in again, then send again.",
+    )
 
 
 def _is_public(url: str) -> bool:

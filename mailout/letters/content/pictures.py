@@ -3,6 +3,7 @@ every mail program shows."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -30,6 +31,14 @@ SMOOTH = 4
 """Times larger than it is shown the mark is drawn: Pillow's own edges are jagged."""
 
 
+_OTHER_FORMATS = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE\s+svg[^\[>]*(?:\[.*?\]\s*)?>\s*)*<svg\b"
+    rb"|.{4}ftyp(?:he[iv]|mif1|msf1)"  # HEIC, as phones take pictures
+    rb"|II\*\0|MM\0\*|BM.{4}\0{4}|\0\0\x01\0",  # TIFF, BMP, ICO
+    re.DOTALL | re.IGNORECASE,
+)
+
+
 class TooLarge(OSError):
     """A picture that would take more memory than a mail is worth."""
 
@@ -51,6 +60,11 @@ def require_picture(source: bytes) -> None:
     """Decodes all of it: a name proves nothing. Raises whatever a broken file makes decoders stumble over."""
     with _opened(source) as picture:
         picture.load()
+
+
+def has_other_format(source: bytes) -> bool:
+    """It begins as a picture does that some mail programs show, and this cannot read."""
+    return _OTHER_FORMATS.match(source) is not None
 
 
 def prepare(source: bytes, *, is_video: bool = False) -> PreparedPicture | None:

@@ -11,7 +11,7 @@ from html import unescape
 import nh3
 
 from mailout.letters.content.document import LINK_SCHEMES
-from mailout.letters.content.variables import as_written
+from mailout.letters.content.variables import roughly_as_read
 
 _BLOCKS = """address article aside blockquote center dd details div dl dt figcaption figure footer form
 h1 h2 h3 h4 h5 h6 header hr li main nav ol p pre section summary table ul"""
@@ -226,13 +226,20 @@ def struck_out(words: str) -> str:
 
 def _link(words: str, address: str, title: str = "") -> str:
     """The words, then where they lead, unless the words say it themselves."""
-    plain = re.sub(r"^(mailto|tel):", "", address)
+    plain = readable_address(address)
     if title:
         said = ", ".join(one for one in (title, "" if words.strip() in (address, plain) else plain) if one)
         return f"{words} ({said})" if words.strip() else said
     if not address or address.startswith("#") or words.strip() in (address, plain):
         return words
     return f"{words} ({plain})" if words.strip() else plain
+
+
+def readable_address(address: str) -> str:
+    """`a@example.org` for `mailto:a@example.org`; one that brings a subject stays whole, or no program would
+    know what it is."""
+    scheme, _, rest = address.partition(":")
+    return rest if scheme.lower() in ("mailto", "tel") and "?" not in rest else address
 
 
 def _raw(node: Element | str) -> str:
@@ -253,8 +260,8 @@ def _indent(text: str, first: str, rest: str) -> str:
 
 def screen_width(text: str) -> int:
     """Columns on a screen: East Asian letters and emoji take two, combining signs none. A variable counts as
-    it is written."""
-    text = as_written(text)
+    its fallback or its name: readers' own values are about as long."""
+    text = roughly_as_read(text)
     return sum(
         0
         if unicodedata.combining(c) or c in "\u200d\ufe0f"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
@@ -43,7 +44,7 @@ def findings(document: Document, content: Content) -> tuple[Problem, ...]:
         *document.problems,
         *(problem for problem in check_content(content) if problem.code != "picture_without_alt"),
         *_subject(content, document.literals),
-        *_links(letter),
+        *_links(letter, document.literals),
         *_pictures(letter),
         *_words(letter, document.literals),
         *_contrast(letter),
@@ -133,8 +134,9 @@ def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
     yield from _unfilled(_without_marks(content.subject), literals)
 
 
-def _links(letter: _Letter) -> Iterator[Problem]:
+def _links(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
     for address in dict.fromkeys(letter.links):
+        yield from _unfilled(unquote(_without_marks(address)), literals)
         if _PRIVATE.search(split_address(re.sub(ANY_MARK, "x", address)).hostname or ""):
             yield Problem(
                 "link_private",

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 
 import nh3
 from markdown_it.common.html_re import HTML_TAG_RE
@@ -65,6 +65,16 @@ def settle(tokens: Sequence[Token]) -> list[Problem]:
     for token, group in held:
         token.content = "".join("" if _is_comment(piece) else piece.shown for piece in group)
     return problems
+
+
+def addresses(html: str) -> Iterator[tuple[str, str]]:
+    """(`href` or `src`, its value) of the links and pictures in HTML whose every `<` begins a tag."""
+    for tag in HTML_TAG_RE.findall(html):
+        name = _NAME.match(tag)
+        allowed = ATTRIBUTES.get(name[1].lower(), frozenset()) if name else frozenset()
+        for attribute, value in _ATTRIBUTE.findall(tag):
+            if attribute.lower() in allowed & {"href", "src"}:
+                yield attribute.lower(), unescape(value.strip("\"'"))
 
 
 def _raw(tokens: Sequence[Token]) -> Iterator[Token]:

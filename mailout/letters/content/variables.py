@@ -19,9 +19,7 @@ from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content, Segmen
 
 _NAME = r"[^\W\d_][\w .\-]{0,63}"
 _WRITTEN = re.compile(rf"\\\{{\{{|\{{\{{[ \t]*({_NAME}?)[ \t]*(?:\|([^{{}}\n]*))?\}}\}}")
-_IN_ADDRESS = re.compile(
-    rf"(?:\{{\{{|%7B%7B)(?:%20|\s)*({_NAME}?)(?:%20|\s)*(?:\}}\}}|%7D%7D)", re.IGNORECASE
-)
+_IN_ADDRESS = re.compile(r"(?:\{\{|%7B%7B)(.{0,600}?)(?:\}\}|%7D%7D)", re.IGNORECASE)
 _LITERAL = re.compile(r"\\(\{\{[^{}]{0,80}\}\})")
 _HIDDEN = re.compile(rf"{MARK_OPEN}(\d+){MARK_CLOSE}")
 _HIDDEN_IN_ADDRESS = re.compile(rf"(?:{MARK_OPEN}|%EE%80%80)(\d+)(?:{MARK_CLOSE}|%EE%80%81)")
@@ -78,9 +76,12 @@ def marked(written: str) -> str:
 
 def marked_address(address: str) -> str:
     """A link with its variables as marks. They are percent-encoded, so they cannot change where it leads."""
-    return _IN_ADDRESS.sub(
-        lambda found: mark(Variable(found[1].strip(), None, VariablePlace.ADDRESS).key), address
-    )
+
+    def put(found: re.Match[str]) -> str:
+        written = _WRITTEN.fullmatch(f"{{{{{unquote(found[1])}}}}}")
+        return mark(_variable(written, VariablePlace.ADDRESS).key) if written else found[0]
+
+    return _IN_ADDRESS.sub(put, address)
 
 
 def literal_braces(*written: str) -> frozenset[str]:
@@ -94,10 +95,11 @@ def marked_for_html(html: str) -> str:
 
 
 def _stands_for(found: re.Match[str]) -> str:
-    if found[1] is None:
-        return "{{"
-    fallback = found[2]
-    return mark(Variable(found[1].strip(), None if fallback is None else fallback.strip()).key)
+    return "{{" if found[1] is None else mark(_variable(found).key)
+
+
+def _variable(found: re.Match[str], place: VariablePlace = VariablePlace.TEXT) -> Variable:
+    return Variable(found[1].strip(), None if found[2] is None else found[2].strip(), place)
 
 
 class HiddenVariables:
@@ -122,7 +124,9 @@ class HiddenVariables:
 
         def put(found: re.Match[str]) -> str:
             original = self._found[int(found[1])]
-            return "%7B%7B" if original[1] is None else marked_address(f"{{{{{original[1]}}}}}")
+            if original[1] is None:
+                return "%7B%7B"
+            return mark(_variable(original, VariablePlace.ADDRESS).key)
 
         return _HIDDEN_IN_ADDRESS.sub(put, address)
 
@@ -208,6 +212,16 @@ def as_written(text: str) -> str:
         return found[0] if variable is None else variable.written
 
     return _MARKED.sub(write, text)
+
+
+def roughly_as_read(text: str) -> str:
+    """With a fallback or a name where marks stand, to measure it."""
+
+    def read(found: re.Match[str]) -> str:
+        variable = Variable.of_key(found[1])
+        return found[0] if variable is None else variable.fallback or variable.name
+
+    return _MARKED.sub(read, text)
 
 
 def _escaped(value: str, place: VariablePlace) -> str:

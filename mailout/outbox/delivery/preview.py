@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from mailout.letters.content.document import Document, Problem
+from mailout.letters.content.layout import preheader_in
 from mailout.letters.content.model import Content
 from mailout.letters.content.preflight import findings
-from mailout.letters.content.variables import as_written
 from mailout.outbox.delivery.compose import list_id, list_name
 from mailout.outbox.delivery.mime import Envelope
 from mailout.outbox.delivery.port import Mail
@@ -58,7 +58,7 @@ def write_preview(
         (directory / name).write_bytes(data)
     return {
         "subject": content.subject_segments.fill(values),
-        "preheader": as_written(document.preheader),
+        "preheader": preheader_in(content.html_segments.fill(values)),
         "html_bytes": len(files["message.html"]),
         "text_bytes": len(files["message.txt"]),
         "message_bytes": len(message),

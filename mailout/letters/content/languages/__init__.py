@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib import resources
 
 FALLBACK = "en"
-LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,4})?")
+LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z]{2,4})?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from mailout.letters.content.notion.blocks import as_mapping
 from mailout.letters.content.notion.equations import readable
 from mailout.letters.content.notion.links import file_name, safe_url, web_url
 from mailout.letters.content.notion.styles import color_class
-from mailout.letters.content.plaintext import struck_out
+from mailout.letters.content.plaintext import readable_address, struck_out
 from mailout.letters.content.refs import page_url
 from mailout.letters.content.variables import marked, marked_address
 
@@ -203,7 +203,7 @@ def with_address(label: str, href: str | None) -> str:
     """`label (address)`; the address alone when the label says the same."""
     if not href:
         return label
-    address = href.split(":", 1)[1] if href.lower().startswith(("mailto:", "tel:")) else href
+    address = readable_address(href)
     if _bare(label) == _bare(address):
         return label.replace(label.strip(), address, 1)
     stripped = label.rstrip()

@@ -139,3 +139,10 @@ def test_what_cannot_be_used_stops_the_letter_and_is_named(
     with pytest.raises(UsageError, match=f"{name} .*{named}") as caught:
         load(**{name: value})
     assert caught.value.remedy
+
+
+def test_a_language_may_be_in_capitals_and_one_that_is_none_is_named_to_the_writer(load: Load) -> None:
+    assert load(language=property("select", option("DE"))).document.language == "DE"
+    with pytest.raises(UsageError) as caught:
+        load(language=property("select", option("German")))
+    assert "German" in (caught.value.for_writer or "")

@@ -100,6 +100,11 @@ def test_a_bad_row_is_named_with_its_reason(
     assert [one.sort_index for one in found.slices] == [7]
 
 
+@pytest.mark.parametrize("variable", ["{{email}}", "{{ email }}", "{{ from_name | us }}"])
+def test_a_link_may_hold_a_variable_however_it_is_written(variable: str, tmp_path: Path) -> None:
+    assert not read_one(tmp_path, link_url=f"https://example.org/?a={variable}").errors
+
+
 @pytest.mark.parametrize(("name", "length"), [("title", 180), ("dek", 280), ("body_md", 10_000)])
 def test_the_longest_is_allowed(name: str, length: int, tmp_path: Path) -> None:
     assert not read_one(tmp_path, **{name: "x" * length}).errors

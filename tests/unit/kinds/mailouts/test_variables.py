@@ -114,6 +114,37 @@ def test_who_lacks_a_value_stops_it_before_the_queue_with_their_number_and_three
     assert not queue_rows.mailouts(engine.store)
 
 
+def test_a_misspelt_variable_is_told_although_it_has_a_fallback(engine: Engine, letter: Path) -> None:
+    """Nobody would notice that everybody reads the fallback."""
+    written = letter.read_text("utf-8")
+    misspelt = "{{ frist_name | you }}, {{ First_Name | z }} of {{ plot | }}"
+    letter.write_text(
+        written + misspelt + " [x](https://example.org/{{ frist_name | you }})", encoding="utf-8"
+    )
+    engine.intake.validate(str(letter))
+    found = {one.where: one.message for one in engine.intake.findings(str(letter))}
+    assert set(found) == {"{{ First_Name | z }}", "{{ frist_name | you }}", "{{ plot |  }}"}
+    for name in ("{{ First_Name | z }}", "{{ frist_name | you }}"):
+        assert "Did you mean {{ first_name }}?" in found[name]
+    assert "Correct its name, or import the values." in found["{{ plot |  }}"]
+    letter.write_text(written, encoding="utf-8")
+    engine.intake.validate(str(letter))
+    assert not engine.intake.findings(str(letter)), "one person with a name is enough"
+
+
+def test_why_a_letter_has_no_web_page_is_said_with_what_to_write(env: dict[str, str], letter: Path) -> None:
+    """`{{ first_name | friend }}` helps nobody who wrote `{{ email }}`."""
+    engine = wiring.build(load_settings(env=env | {"PUBLIC_URL": "https://mail.example.org"}), FakeClock())
+    letter.write_text("---\nsubject: s\n---\n{{ from_name }} to {{ email }} in {{ city }}", encoding="utf-8")
+    document, _ = engine.intake.letters.draft(engine.intake.letters.read(str(letter)))
+    assert {one.where: one.message.partition("may read: ")[2] for one in document.problems} == {
+        "{{ from_name }}": "{{ from_name | our team }}.",
+        "{{ email }}": "{{ email | your address }}.",
+        "{{ city }}": "{{ city | your city }}.",
+    }
+    engine.store.close()
+
+
 def test_a_test_run_shows_the_names_and_needs_no_values(engine: Engine, letter: Path) -> None:
     engine.store.import_subscribers([SubscriberRow("p@example.org", "p@example.org")])
     engine.deliver(engine.intake.enqueue(str(letter), True).id)
@@ -162,6 +193,7 @@ def test_preview_as_somebody_shows_what_that_person_gets(
     def preview(*options: str) -> str:
         shown = CliRunner().invoke(app, ["preview", str(letter), "--out", "out", *options])
         assert shown.exit_code == 0, shown.output
+        assert "{{ first_name" not in shown.output, "as all of it, the preheader shows what that person reads"
         return Path("out/message.txt").read_text(encoding="utf-8")
 
     assert "Dear [first_name], {{ code }} in [city]" in preview()

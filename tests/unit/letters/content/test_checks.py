@@ -5,7 +5,11 @@ import pytest
 from mailout.base.errors import Abort, AbortCode
 from mailout.letters.content.checks import GMAIL_CLIPS, MAX_HTML, MAX_SUBJECT, check_content, check_document
 from mailout.letters.content.document import Document
+from mailout.letters.content.markdown import parse_markdown
 from mailout.letters.content.model import Content
+from mailout.letters.content.notion import Block
+from mailout.letters.content.notion import render as page
+from mailout.letters.content.variables import marked
 
 
 def code_of(content: Content) -> AbortCode | None:
@@ -73,6 +77,13 @@ def test_sizes_have_ends():
     assert code_of(Content("я" * (MAX_SUBJECT + 1), "x", "x")) is AbortCode.INVALID_TEMPLATE
 
 
+def test_a_subject_is_as_long_as_it_is_written_whatever_alphabet_its_fallback_has():
+    written = "{{ first_name | Уважаемые друзья и подписчики }}, весна пришла"
+    assert code_of(Content(marked(written), "x", "x")) is None
+    with pytest.raises(Abort, match="The subject has 151 characters"):
+        check_content(Content(marked(written + "!" * (151 - len(written))), "x", "x"))
+
+
 @pytest.mark.parametrize(
     "part",
     [
@@ -120,6 +131,45 @@ def test_without_a_body_nothing_leaves(body):
     with pytest.raises(Abort) as caught:
         check_document(Document("s", body, ""))
     assert caught.value.code is AbortCode.EMPTY_BODY
+
+
+def words(text: str) -> dict[str, object]:
+    return {"rich_text": [{"type": "text", "plain_text": text}]}
+
+
+BLANK_BLOCKS = [
+    Block("1", "divider", {}),
+    Block("1", "bulleted_list_item", words("")),
+    Block("1", "numbered_list_item", words("")),
+    Block("1", "to_do", words("") | {"checked": True}),
+    Block("1", "to_do", words(" ")),
+    Block("1", "toggle", words("")),
+    Block("1", "code", words(" ")),
+    Block("1", "paragraph", words("\u200b")),
+    Block("1", "paragraph", words("\u00a0\ufeff")),
+    Block("1", "paragraph", words("\u3164\u00ad")),
+]
+
+
+@pytest.mark.parametrize("block", BLANK_BLOCKS, ids=lambda block: block.type)
+def test_a_page_on_which_there_is_nothing_to_see_is_refused(block):
+    with pytest.raises(Abort) as caught:
+        check_document(page([block, BLANK_BLOCKS[0]], "s"))
+    assert caught.value.code is AbortCode.EMPTY_BODY
+
+
+@pytest.mark.parametrize(
+    "body", ["---", "- \n- ", "1.", ">", "&#8203;", "<!-- later -->", "![Logo](data:image/png;base64,AA)"]
+)
+def test_a_file_in_which_there_is_nothing_to_see_is_refused(body):
+    with pytest.raises(Abort) as caught:
+        check_document(parse_markdown(f"---\nsubject: s\n---\n\n{body}", "n.md").document)
+    assert caught.value.code is AbortCode.EMPTY_BODY
+
+
+@pytest.mark.parametrize("body", ["!", "🌱", "7", "- x", "{{ name }}", "ありがとう", "שלום", "<b>&lt;</b>"])
+def test_the_shortest_letter_is_one(body):
+    check_document(parse_markdown(f"---\nsubject: s\n---\n{body}", "n.md").document)
 
 
 def test_a_picture_alone_is_a_body():

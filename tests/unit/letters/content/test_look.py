@@ -71,6 +71,9 @@ def test_what_stands_below_the_headline_is_in_html_and_text() -> None:
     text = render(document, FOOTER).text
     assert text.startswith("Up\n==\n\nIn one <sentence>\n\nIda Holm · 4 December 2026\n\nWords\n")
     assert document.preheader == "In one <sentence>"
+    for body, heading in (("# Own\n\nWords", "Own\n===\n\n"), ("# ![](https://x.y/z.png)\n\nWords", "")):
+        own = parse_markdown(f"---\nsubject: s\nexcerpt: In one\nbyline: Ida\n---\n{body}", "x.md").document
+        assert render(own, FOOTER).text.startswith(f"{heading}In one\n\nIda\n\nWords\n")
 
 
 def test_the_date_is_the_letters_own_in_its_language() -> None:

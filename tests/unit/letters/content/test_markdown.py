@@ -49,7 +49,13 @@ def test_front_matter_may_be_missing_or_empty(source):
         ("---\n- a\n---\n", "not a list of"),
         ("---\nsubject: a\n", "has no end"),
         ("---\nsubject: 'a\n---\n", "cannot be read"),
-        ("---\nsubject: !!python/object:os.system x\n? [a]\n: b\n---\n", "no key"),
+        ("---\nsubject: !!python/object:os.system x\n---\n", "`subject`, only “x” would be read"),
+        ("---\n? [a]\n: b\n---\n", "no key"),
+        ("---\nid: x\nsubject: @home\n---\n", "n.md, line 3: “subject: @home” cannot be read"),
+        ("---\nsubject: {{ name | Hi }}, news\nid: x\n---\n", "line 2: “subject: {{ name | Hi }}, news”"),
+        ("---\nid: x\nsubject: 'tis the season\ntest: true\n---\n", "line 3: “subject: 'tis"),
+        ("---\nid: x\nsubject: [News] today\n---\n", "Write one `key: value` a line, and put this value in"),
+        ("---\nsubject: {{ name }}\n---\n", 'Put it in quotes: `subject: "…"`'),
     ],
 )
 def test_a_wrong_front_matter_is_told_with_its_place(source, said):
@@ -57,6 +63,45 @@ def test_a_wrong_front_matter_is_told_with_its_place(source, said):
         parse_markdown(source, "n.md")
     assert said in str(caught.value)
     assert "n.md" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "remedy"),
+    [
+        ("subject: News #12", "of `subject`, only “News” would be read", '`subject: "News #12"`'),
+        ("subject: #1 news", "`subject` would be empty", '`subject: "#1 news"`'),
+        ("subject: !x y", "only “y”", '`subject: "!x y"`'),
+        ("subject: &a x", "only “x”", '`subject: "&a x"`'),
+        ("subject: The\n  long #1", "only “The long”", '`subject: "The long #1"`'),
+        ('byline: Ann "Boss" # 1\r', 'only “Ann "Boss"”', r'`byline: "Ann \"Boss\" # 1"`'),
+        ("id: 12 # the twelfth", "only “12”", "A comment goes on a line of its own."),
+        ("headline: No #1 after all", "only “No”", '`headline: "No #1 after all"`'),
+    ],
+)
+def test_nothing_of_a_value_is_cut_off_without_a_word(line, said, remedy):
+    """A subject that lost its number would go to everybody."""
+    with pytest.raises(UsageError) as caught:
+        parse_markdown(f"---\nlist: news\n{line}\npreheader: x\n---\nHello", "n.md")
+    assert caught.value.message.startswith("n.md, line 3: ")
+    assert said in caught.value.message
+    assert remedy in (caught.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "subject"),
+    [
+        ("# mine\nsubject: C#1 is 1! & more\n  # yours\ntest: true # for now", "C#1 is 1! & more"),
+        ('subject: "News #12" # the number', "News #12"),
+        ("subject: 'News #12'\ndate: 2026-12-04 # Friday\nlanguage: DE # German", "News #12"),
+        ("subject: >\n  News #12\n  today", "News #12 today"),
+        ("subject:\n  # the number\n  News\n  today", "News today"),
+        ("subject: x\rtest: true # c\rheadline: false", "x"),
+        ('{"subject": x y, id: z}', "x y"),
+        ('"subject": x y\n? id\n: z', "x y"),
+    ],
+)
+def test_comments_and_quotes_are_what_they_are_in_yaml(lines, subject):
+    assert parse_markdown(f"---\n{lines}\n---\nHello", "n.md").options.subject == subject
 
 
 @pytest.mark.parametrize(
@@ -125,6 +170,49 @@ def test_a_dropped_link_keeps_its_words_and_is_reported():
     document = parse_markdown("[our page](about.md)", "n.md").document
     assert document.text_body == "our page"
     assert [(p.code, p.where) for p in document.problems] == [("link_dropped", "about.md")]
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("htps://example.org/pay?a=1&b=2", "htps://example.org/pay?a=1&b=2"),
+        ("sms:+49123", "sms:+49123"),
+        ("whatsapp://x", "whatsapp://x"),
+        ("webcal://example.org/c", "webcal://example.org/c"),
+        ("ftp://example.org/{{ city | Rome }}", "ftp://example.org/{{ city | Rome }}"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("https://example.org:port/", "https://example.org:port/"),
+    ],
+)
+def test_no_link_loses_its_address_without_a_word(address, named):
+    """An address with a typing mistake would go out as plain words, and nobody would pay."""
+    for body in (f"[words](<{address}>)", f'<a href="{address}">words</a>', f"<A HREF='{address}'>words</A>"):
+        document = parse_markdown(body, "n.md").document
+        assert document.html_body == "<p><a>words</a></p>"
+        assert [(p.code, p.where) for p in document.problems] == [("link_dropped", named)]
+
+
+def test_no_picture_is_left_out_without_a_word():
+    picture = f"data:image/png;base64,{'iVBORw0KGgo' * 500}"
+    for body in (f"![Our logo]({picture})", f'<img alt="Our logo" src="{picture}">'):
+        (problem,) = parse_markdown(body, "n.md").document.problems
+        assert problem.code == "picture_dropped"
+        assert (problem.where or "").startswith("data:image/png;base64,iVBOR")
+        assert len(problem.where or "") <= 100
+    (problem,) = parse_markdown("![](file:///home/ann/a.png)", "n.md").document.problems
+    assert (problem.code, problem.where) == ("picture_dropped", "file:///home/ann/a.png")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[a](https://x.y/?a=1&copy=2&amp;b=%20c) ![d](https://x.y/?a=1&copy=2)",
+        '<a href="https://x.y/?a=1&copy=2&b=3">a</a> <img alt=d src=https://x.y/?a=1&amp;copy=2>',
+        "<a href=' https://x.y '>a</a> <https://x.y/{{ b | c }}> [e](tel:+49123) a@example.org",
+    ],
+)
+def test_an_address_that_stays_is_not_called_dropped(body):
+    assert parse_markdown(body, "n.md").document.problems == ()
 
 
 def test_pictures_beside_the_file_are_media_and_the_same_one_is_kept_once():

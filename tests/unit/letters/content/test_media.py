@@ -84,3 +84,40 @@ def test_heavy_moving_and_unreadable_pictures_are_told() -> None:
     for given, code in ((frames.getvalue(), "picture_stopped"), (b"<svg/>", "picture_unreadable")):
         found = keep_media(DOCUMENT, {"a.png": given, "b.pdf": b""}.__getitem__, Kept()).problems
         assert [(one.code, one.where) for one in found] == [(code, "a.png")]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"<html><svg>login</svg>",
+        b"<!DOCTYPE html><p>gone",
+        picture(1040)[:60],
+        picture(99, "JPEG")[:-90],
+        b"BM",
+    ],
+)
+def test_what_no_mail_program_can_show_stops_the_mailout(data: bytes) -> None:
+    """Readers would see a broken picture; nobody sees that in Notion, which shows its own copy."""
+    store = Kept()
+    with pytest.raises(Abort, match=r"a\.png is damaged, or no picture") as caught:
+        keep_media(DOCUMENT, {"a.png": data, "b.pdf": b"%PDF"}.__getitem__, store)
+    assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
+    assert not store.kept
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'\xef\xbb\xbf<?xml version="1.0"?>\n<!-- Made by hand -->\n'
+        b'<!DOCTYPE svg PUBLIC "a" "b" [\n<!ENTITY c "d">\n]>\n<svg xmlns="x"/>',
+        b"\0\0\0\x18ftypheic\0\0\0\0mif1heic",
+        b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic",
+        picture(9, "TIFF"),
+        picture(9, "BMP"),
+        picture(9, "ICO"),
+    ],
+)
+def test_a_picture_that_some_programs_show_is_only_told(data: bytes) -> None:
+    (problem,) = keep_media(DOCUMENT, {"a.png": data, "b.pdf": b""}.__getitem__, Kept()).problems
+    assert problem.code == "picture_unreadable"

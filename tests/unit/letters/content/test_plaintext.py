@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailout.letters.content.plaintext import plain_text
+from mailout.letters.content.variables import marked
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,8 @@ from mailout.letters.content.plaintext import plain_text
         ('<a href="https://x.y/">here</a>', "here (https://x.y/)"),
         ('<a href="https://x.y/">https://x.y/</a>', "https://x.y/"),
         ('<a href="mailto:a@b.c">a@b.c</a>', "a@b.c"),
+        ('<a href="mailto:a@b.c">write</a>', "write (a@b.c)"),
+        ('<a href="mailto:a@b.c?subject=Hi%20you">write</a>', "write (mailto:a@b.c?subject=Hi%20you)"),
         ('<a href="tel:+1">call</a>', "call (+1)"),
         ('<a href="https://x.y/"><img src="p" alt="A boat"></a>', "[A boat] (https://x.y/)"),
         ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
@@ -42,6 +45,16 @@ def test_a_table_of_data_is_aligned_by_what_is_seen():
         "<tbody><tr><td>молоко 🥛</td><td align='right'>12</td></tr><tr><td>хлеб</td></tr></tbody></table>"
     )
     assert plain_text(html) == "Что        Сумма\n---------  -----\nмолоко 🥛     12\nхлеб"
+
+
+def test_a_variable_is_as_wide_as_what_is_read_in_its_place():
+    html = marked("<h2>Dear {{ first_name | friend }}</h2><h2>{{ city }}</h2>")
+    dear, city = plain_text(html).split("\n\n")
+    assert (dear.rpartition("\n")[2], city.rpartition("\n")[2]) == ("-----------", "----")
+    table = (
+        "<table><tr><td>{{ first_name | friend }}</td><td>1</td></tr><tr><td>b</td><td>2</td></tr></table>"
+    )
+    assert plain_text(marked(table)).endswith("b       2")
 
 
 def test_a_layout_table_reads_from_top_to_bottom():

@@ -53,10 +53,19 @@ def test_a_good_letter_has_nothing_to_look_at() -> None:
 
 def test_braces_that_are_meant_to_be_read_are_not_told() -> None:
     assert found(r"Write \{{ name }} where the name goes") == []
+    assert found(r"[x](<https://example.org/?a=\{{ name }}&b={{ id | 0 }}>)") == []
     written = r"Write \{{ name }} and {{ 1st name }}"
     said = {"type": "text", "plain_text": written}
     document = page([Block("1", "paragraph", {"rich_text": [said]})], "s")
     assert [one.where for one in findings(document, render(document, FOOTER))] == ["{{ 1st name }}"]
+
+
+def test_braces_in_the_senders_name_are_told() -> None:
+    """They would stand in every inbox, before the subject."""
+    written = f'---\nsubject: s\nfrom_name: "{{{{ from_name }}}}"\n---\n{WORDS}'
+    document = parse_markdown(written, "x.md").document
+    (problem,) = findings(document, render(document, FOOTER))
+    assert (problem.code, problem.where) == ("variable_unfilled", "{{ from_name }}")
 
 
 def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
@@ -102,6 +111,8 @@ def test_braces_of_two_paragraphs_are_no_variable() -> None:
         ("Lorem ipsum dolor", "placeholder_text", "Lorem ipsum dolor"),
         ("Dear {{ 1st name }}", "variable_unfilled", "{{ 1st name }}"),
         ("Dear {{ **name** }}", "variable_unfilled", "{{ name }}"),
+        ("[x](https://e.org/?a={{1st}})", "variable_unfilled", "{{1st}}"),
+        ("[x](<https://e.org/?a={{ 1st | b }}>)", "variable_unfilled", "{{ 1st | b }}"),
     ],
 )
 def test_each_is_told_with_its_place(body: str, code: str, where: str) -> None:

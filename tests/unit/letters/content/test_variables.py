@@ -125,6 +125,36 @@ def test_in_a_link_it_is_percent_encoded_and_cannot_change_where_the_link_leads(
     assert "(https://example.org/u?id=javascript%3Aalert" in text
 
 
+ADDRESS = "https://example.org/?a="
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{{ first_name | a friend & you }}",
+        "{{first_name|a friend & you}}",
+        "%7B%7B%20first_name%20%7C%20a%20friend%20%26%20you%20%7D%7D",
+        "%7b%7bfirst_name%7ca%20friend%20&%20you%7d%7d",
+    ],
+)
+def test_who_has_no_value_follows_a_link_with_the_fallback_in_it(written: str) -> None:
+    """Notion keeps an address with its braces as they are or percent-encoded."""
+    contents = [page(run("yours") | {"href": f"{ADDRESS}{written}"})]
+    if written.startswith("{"):
+        contents.append(letter(f"[yours]({ADDRESS}{written})"))
+    for content in contents:
+        assert required_of(variables_of(content)) == ()
+        for said, values in (("a%20friend%20%26%20you", {}), ("Ann", {"first_name": "Ann"})):
+            _, html, text = read(content, **values)
+            assert f'href="{ADDRESS}{said}"' in html
+            assert text == f"yours ({ADDRESS}{said})"
+
+
+def test_a_percent_sign_of_a_fallback_is_one_in_the_address() -> None:
+    assert f'"{ADDRESS}100%25"' in read(letter(f"[x]({ADDRESS}{{{{ n | 100% }}}})"))[1]
+    assert f'"{ADDRESS}100%25"' in read(page(run("x") | {"href": f"{ADDRESS}{{{{ n | 100%25 }}}}"}))[1]
+
+
 @pytest.mark.parametrize("written", ["{{ 7*7 }}", "{{}}", "{{ }}", "{% raw %}", "{ name }", "{{ a }"])
 def test_what_is_no_variable_stays_as_it_is(written: str) -> None:
     content = letter(f"Words {written}", f"s {written}")

@@ -37,6 +37,7 @@ def test_a_link_in_two_styles_is_one_link() -> None:
         ("example.org", "https://www.example.org/", "https://www.example.org/"),
         ("us@example.org", "mailto:us@example.org", "us@example.org"),
         ("write ", "mailto:us@example.org", "write (us@example.org) "),
+        ("write", "mailto:us@example.org?subject=Hi", "write (mailto:us@example.org?subject=Hi)"),
         (" ", "https://example.org", "https://example.org"),
     ],
 )
