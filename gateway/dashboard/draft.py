@@ -3,6 +3,7 @@ now, or at a time. Whoever sends it stays here until it starts."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from gateway.dashboard.mail_view import mail_page, mail_view
 from gateway.dashboard.troubles import REFUSED_BEFORE, is_past
 from gateway.dashboard.views import HEADERS
 from mailout.base import error_log
-from mailout.base.errors import AbortCode, MailoutError, NotFound, StoreError, UsageError
+from mailout.base.errors import AbortCode, MailoutError, NotFound, SourceError, StoreError, UsageError
 from mailout.base.time_format import local_minute
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
@@ -31,6 +32,8 @@ from mailout.outbox.queue.port import Request as Asked
 from mailout.outbox.queue.port import RequestKind
 
 MOST_DAYS_AHEAD = 366
+NOT_STARTED_SECONDS = 180.0
+"""A request is taken up within a minute."""
 ASKED_JUST_NOW_SECONDS = 120.0
 """A letter that came into the queue so shortly before is the one that was asked for here."""
 
@@ -99,26 +102,48 @@ def send(act: AdminAct) -> Response:
     ref = _asked_for(act)
     found = _read(act.desk, ref, again=True)
     check_new(sent_already(act.desk, ref))
-    check_number(
-        act, people_on(act.desk.store, found.list_key, found.segment) if isinstance(found, Draft) else 0
-    )
+    if isinstance(found, str):
+        raise UsageError(f"Nothing is sent: the page cannot be read. {found}")
+    if found.stops:
+        raise UsageError(f"Nothing is sent: {found.stops[0]}")
+    check_number(act, people_on(act.desk.store, found.list_key, found.segment))
     return ask(act, ref)
 
 
 @routes.post("/draft/schedule")
 def schedule(act: AdminAct) -> Response:
-    ref = _asked_for(act)
-    check_new(sent_already(act.desk, ref))
-    return ask(act, ref, at=moment_of(act.form.get("at"), act.desk))
+    ref, desk = _asked_for(act), act.desk
+    check_new(sent_already(desk, ref))
+    said = ask(act, ref, at=moment_of(act.form.get("at"), desk))
+    if (started := sent_already(desk, ref)) is not None:  # while this was being chosen
+        desk.store.answered(Asked(ref, RequestKind.REAL))
+        check_new(started)
+    return said
 
 
 @routes.post("/draft/cancel")
 def cancel(act: AdminAct) -> Response:
     """Take back what is asked for and is not a letter yet."""
-    ref = _asked_for(act)
-    if not act.desk.store.answered(Asked(ref, RequestKind.REAL)):
+    ref, desk = _asked_for(act), act.desk
+    page = _written(desk, ref)
+    if page is not None and page.is_ready:
+        raise UsageError(
+            f"Nothing is cancelled: its page in Notion says {page.status}, and it would go out within a"
+            f" minute. Set it to {desk.settings.notion_status_draft} there first."
+        )
+    if not desk.store.answered(Asked(ref, RequestKind.REAL)):
         raise UsageError("There is nothing to take back: it is being sent already, or was not asked for.")
+    check_new(sent_already(desk, ref))  # it has become a letter at this moment, which is cancelled there
     return act.done("took back a letter", ref, "Taken back: it is a draft again.")
+
+
+def _written(desk: Desk, ref: str) -> WrittenPage | None:
+    """As Notion says now; where it does not answer, as it was said last."""
+    if desk.tools.drafts is not None:
+        with suppress(SourceError):
+            desk.tools.drafts.look()
+    read = history_rows.written_pages(desk.store)
+    return next((one for one in (read.pages if read else ()) if one.ref == ref), None)
 
 
 def _asked_for(act: Action) -> str:
@@ -185,6 +210,8 @@ def _standing(desk: Desk, ref: str, since: float = 0.0) -> dict[str, Any]:
     page = next((one for one in (read.pages if read else ()) if one.ref == ref), None)
     latest = history_rows.latest_of(store, [ref]).get(ref)
     asked = [one for one in queue_rows.asked(store, waiting=0) if one.ref == ref]
+    late = [one for one in queue_rows.asked(store, waiting=NOT_STARTED_SECONDS) if one.ref == ref]
+    real = next((one for one in asked if not one.test), None)
     planned = next((one for one in queue_rows.planned(store) if one.ref == ref), None)
     coming = next((one for one in planned_letters(desk) if one.ref == ref), None)
     subject = page.subject if page else latest.subject if latest else ""
@@ -195,6 +222,8 @@ def _standing(desk: Desk, ref: str, since: float = 0.0) -> dict[str, Any]:
         "page": page,
         "in_notion": page_url(ref) or "",
         "asked": asked,
+        "asked_for_real": real is not None,
+        "late": real in late if real else bool(late),
         "planned_at": planned.not_before if planned else None,
         "planned_field": local_minute(planned.not_before, desk.zone)
         if planned and planned.not_before

@@ -15,7 +15,7 @@ from mailout.insight.reporting.phrases import count, edited_meanwhile
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.protocol import Timing
-from mailout.outbox.queue import actions
+from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request as Asked
@@ -134,13 +134,16 @@ def _ref(offer: Offer) -> str:
 def ask(act: Action, ref: str, *, test: bool = False, at: float | None = None) -> Response:
     """Write the request down."""
     desk, asked = act.desk, Asked.of(ref, test, not_before=at)
-    new = desk.store.ask(asked, repeat=REPEAT_SECONDS)
+    is_open = asked in queue_rows.requests(desk.store)
+    new = desk.store.ask(asked, repeat=REPEAT_SECONDS if is_open else 0.0)
     if new:
         from_thread.run_sync(tell_prefect, desk.emitter, asked)
     what = "asked for a test" if test else "asked to send a letter" if at is None else "scheduled a letter"
     said = "It goes out within a minute or two."
     if not new:
-        said = "It was asked for less than a minute ago."
+        said = "It is asked for already."
+    elif queue_rows.all_paused(desk.store):
+        said = "It is asked for. Everything is paused: it starts when you resume."
     elif test:
         said = "A test to TEST_EMAILS is on its way, within a minute."
     elif at is not None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mailout.base.errors import NotFound
+from mailout.base.ids import mailout_id
+from mailout.letters.content.port import Kind
 from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.mailout import NewMailout
 from mailout.outbox.queue.port import Request, RequestKind
 from mailout.store import Store
 from tests.clocks import NOON
@@ -84,3 +88,22 @@ def test_a_planned_letter_can_be_sent_at_once(store: Store) -> None:
     assert store.ask(Request("a-page", RequestKind.REAL), repeat=60)
     assert queue_rows.asked(store, waiting=0) == [Request("a-page", RequestKind.REAL)]
     assert queue_rows.planned(store) == []
+
+
+def test_what_was_taken_back_or_put_off_meanwhile_is_not_written(store: Store) -> None:
+    """Whoever cancels while the page is being read must not see it go out."""
+    asked = Request("letter.md", RequestKind.REAL)
+    new = NewMailout(id=mailout_id("letter.md"), kind=Kind.MARKDOWN, ref="letter.md")
+    with pytest.raises(NotFound):
+        store.enqueue(new, requested="letter.md")
+    store.ask(asked, repeat=60)
+    store.answered(asked)
+    with pytest.raises(NotFound):
+        store.enqueue(new, requested="letter.md")
+    store.ask(Request("letter.md", RequestKind.REAL, not_before=NOON + 60), repeat=0)
+    with pytest.raises(NotFound):
+        store.enqueue(new, requested="letter.md")
+    store.ask(asked, repeat=0)
+    assert store.enqueue(new, requested="letter.md").id == new.id
+    store.answered(asked)
+    assert store.enqueue(new, requested="letter.md").id == new.id, "another worker has written it"

@@ -156,6 +156,57 @@ def test_a_letter_is_scheduled_in_the_organisation_s_time_changed_and_taken_back
     assert queue_rows.planned(desk.store) == []
 
 
+def test_nothing_is_sent_by_a_page_that_cannot_be_read(desk: Site, notion: NotionStub) -> None:
+    notion.script({"path": "pages", "status": 503, "times": 99})
+    try:
+        for typed in (str(desk.store.audience_size("newsletter")), "0"):
+            assert (
+                "Nothing is sent: the page cannot be read."
+                in desk.act("/draft/send", ref=PAGE, number=typed).text
+            )
+    finally:
+        notion.script()
+    assert queue_rows.asked(desk.store, waiting=0) == []
+
+
+def test_a_letter_whose_page_says_ready_is_not_called_cancelled(desk: Site, notion: NotionStub) -> None:
+    """The next look at Notion would send it."""
+    write(notion, "Hello.", status="Ready")
+    request = Request(PAGE, RequestKind.REAL)
+    desk.store.ask(request, repeat=0)
+    said = desk.act("/draft/cancel", ref=PAGE).text
+    assert "Nothing is cancelled: its page in Notion says Ready" in said
+    assert queue_rows.asked(desk.store, waiting=0) == [request]
+    write(notion, "Hello.")
+    assert "Taken back: it is a draft again." in desk.act("/draft/cancel", ref=PAGE).text
+
+
+def test_who_sends_again_after_taking_it_back_is_heard(desk: Site) -> None:
+    size = str(desk.store.audience_size("newsletter"))
+    for _ in range(2):
+        assert "It goes out within a minute or two." in desk.act("/draft/send", ref=PAGE, number=size).text
+        assert "Taken back" in desk.act("/draft/cancel", ref=PAGE).text
+
+
+def test_a_test_hides_neither_the_buttons_nor_a_letter_that_starts(desk: Site) -> None:
+    desk.act("/draft/test", ref=PAGE)
+    page = read(desk)
+    assert "A test was requested" in page
+    assert 'action="/draft/send"' in page
+    desk.store.ask(Request(PAGE, RequestKind.REAL), repeat=0)
+    page = read(desk)
+    assert "Requested: the page is being read" in page
+    assert 'action="/draft/cancel"' in page
+    assert 'action="/draft/send"' not in page
+
+
+def test_a_request_that_nothing_takes_up_says_so(desk: Site) -> None:
+    desk.store.ask(Request(PAGE, RequestKind.REAL), repeat=0)
+    with desk.store.db.write() as tx:
+        tx.execute("UPDATE requests SET asked_at = asked_at - 200")
+    assert "more than three minutes ago and has not started" in read(desk)
+
+
 def test_a_page_that_is_ready_shows_at_once_with_why_not_yet(desk: Site, notion: NotionStub) -> None:
     """Whoever sets Ready and looks here must not wonder for two minutes."""
     desk.store.pause_all(True)

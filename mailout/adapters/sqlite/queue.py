@@ -26,14 +26,20 @@ CANCEL_PART = 20_000
 """How many are in memory at a time; they are taken back in one transaction all the same."""
 
 
+_STILL_ASKED = """SELECT 1 FROM requests
+    WHERE ref = ? AND how = 'real' AND answered_at IS NULL AND coalesce(not_before, 0) <= ?"""
+
+
 class SqliteQueue:
     """Fulfils `Requests`, and `Queue` together with `SqliteFreezing`."""
 
     db: Database
 
-    def enqueue(self, new: NewMailout) -> Mailout:
+    def enqueue(self, new: NewMailout, *, requested: str | None = None) -> Mailout:
         with self.db.write() as tx:
-            insert_mailout(tx, new, self.db.clock.now())
+            now = self.db.clock.now()
+            if requested is None or tx.execute(_STILL_ASKED, (requested, now)).fetchone():
+                insert_mailout(tx, new, now)
             return get_mailout(tx, new.id)
 
     def mailout(self, id: str) -> Mailout:

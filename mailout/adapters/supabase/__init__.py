@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.acts import pass_on
 from mailout.adapters.supabase.client import SupabaseRpc
@@ -24,7 +26,7 @@ from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Applied, EventReading
 from mailout.outbox.feedback.subscriber_state import SOFT_BOUNCES
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout
 from mailout.outbox.queue.port import Recipient, Request
 from mailout.readers.port import LIMITS, Asked, SignUp
 from mailout.store import Store
@@ -142,6 +144,10 @@ class SupabaseStore(SupabaseSubscribers, Store):
         since = asked_at - QUOTA_OVERLAP_SECONDS
         params = {"scope": scope, "available": available, "asked_at": since, "most": most}
         self.rpc("mailout_set_quota", params)
+
+    def enqueue(self, new: NewMailout, *, requested: str | None = None) -> Mailout:
+        given = to_jsonable_python(new) | {"requested": requested}
+        return codec.mailout(self.rpc("mailout_enqueue", {"mailout": given}))
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
         if (until is None) != (reason in WAITS_FOR_A_PERSON):

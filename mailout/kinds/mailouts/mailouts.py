@@ -9,7 +9,15 @@ from itertools import count
 
 from mailout.base import ids
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import Abort, AbortCode, MailoutError, SettingsError, StoreError, UsageError
+from mailout.base.errors import (
+    Abort,
+    AbortCode,
+    MailoutError,
+    NotFound,
+    SettingsError,
+    StoreError,
+    UsageError,
+)
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
@@ -21,6 +29,7 @@ from mailout.kinds.mailouts.readiness import (
     AlreadySent,
     EmailsForTests,
     Readiness,
+    TakenBack,
     cancelled,
     waits_with_another_text,
 )
@@ -84,8 +93,15 @@ class MailoutIntake:
             id = None if rehearsal else self._id(reading.source, is_test)
         # Whoever says that it is for real (the dashboard, --real) says when, too: now.
         not_before = reading.source.send_at if test is None else None
+        requested = ref if asked_at is not None and test is False else None
         return LoadedMailout(
-            reading, is_test=is_test, id=id, known=known, asked_at=asked_at, not_before=not_before
+            reading,
+            is_test=is_test,
+            id=id,
+            known=known,
+            asked_at=asked_at,
+            not_before=not_before,
+            requested=requested,
         )
 
     def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
@@ -272,37 +288,47 @@ class MailoutIntake:
         reading, is_test = loaded.reading, loaded.is_test
         self._ready.check(reading, is_test)  # renders it, before the queue knows of it
         self.store.discard_unbegun(id)  # cancelled before it began, and now asked for again
-        mailout = self._enqueue(id, reading, is_test=is_test, not_before=loaded.not_before)
+        mailout = self._enqueue(
+            id, reading, is_test=is_test, not_before=loaded.not_before, requested=loaded.requested
+        )
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         return mailout
 
     def _enqueue(
-        self, id: str, reading: Reading, *, is_test: bool, not_before: float | None = None
+        self,
+        id: str,
+        reading: Reading,
+        *,
+        is_test: bool,
+        not_before: float | None = None,
+        requested: str | None = None,
     ) -> Mailout:
         source_mailout, content = reading.source, reading.content
         now = self.store.now()
         starts_at = max(now + self._settings.send_delay, not_before or 0.0)  # the delay: time to take it back
         self.store.put_content(content)  # first: a mailout without it would fail for everybody
-        mailout = self.store.enqueue(
-            NewMailout(
-                id=id,
-                kind=source_mailout.kind,
-                ref=source_mailout.ref,
-                subject=as_written(content.subject),
-                list_key=source_mailout.list_key,
-                segment=source_mailout.segment,
-                from_name=source_mailout.from_name,
-                reply_to=source_mailout.reply_to,
-                public=self._public(reading, is_test=is_test),
-                slug=None if is_test or self.rehearses else slug_of(content.subject, id),
-                is_test=is_test,
-                is_rehearsal=self.rehearses,
-                scheduled_at=starts_at if starts_at > now and not is_test else None,
-                retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
-                content_hash=content.hash,
-            )
+        new = NewMailout(
+            id=id,
+            kind=source_mailout.kind,
+            ref=source_mailout.ref,
+            subject=as_written(content.subject),
+            list_key=source_mailout.list_key,
+            segment=source_mailout.segment,
+            from_name=source_mailout.from_name,
+            reply_to=source_mailout.reply_to,
+            public=self._public(reading, is_test=is_test),
+            slug=None if is_test or self.rehearses else slug_of(content.subject, id),
+            is_test=is_test,
+            is_rehearsal=self.rehearses,
+            scheduled_at=starts_at if starts_at > now and not is_test else None,
+            retry_plan=RetryPlan(self._settings.max_attempts, self._settings.retry_delays),
+            content_hash=content.hash,
         )
+        try:
+            mailout = self.store.enqueue(new, requested=requested)
+        except NotFound:
+            raise TakenBack(new.subject) from None
         self.store.record_errors(
             [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
         )

@@ -184,6 +184,13 @@ class AlreadyRehearsed(AlreadySent):
     instead = "To rehearse it all the same: --again. To send it to people: MAILOUT_TRANSPORT=ses."
 
 
+class TakenBack(UsageError):
+    """Whoever asked for it has thought better of it while it was being read."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"“{subject}” is not sent: it was cancelled or put off meanwhile.")
+
+
 def cancelled(mailout: Mailout) -> UsageError:
     return UsageError(
         f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",

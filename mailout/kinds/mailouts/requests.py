@@ -21,7 +21,7 @@ from mailout.insight.page_status.port import PageReporter
 from mailout.insight.page_status.state import awaits_test
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.mailouts import MailoutIntake
-from mailout.kinds.mailouts.readiness import AlreadySent
+from mailout.kinds.mailouts.readiness import AlreadySent, TakenBack
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request, RequestKind, mailout_or_none
@@ -53,6 +53,9 @@ def answer(
     try:
         mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue, asked_at)
     except _NotYet:
+        return None
+    except TakenBack as error:
+        log.info("%s", error)
         return None
     except (StoreError, SourceUnavailable):
         raise
@@ -119,12 +122,12 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
         log.warning("Notion was not asked for new mailouts: %s", error)
         return []
     _point_out_done_by_hand(intake, reporter)
-    told_later = _told_later(intake)
+    waiting = _told_later(intake) | _planned(intake)
     taken = []
     enqueue = enqueue or intake.enqueue
     for ref in refs:
         try:
-            mailout = None if ref in told_later else _enqueue(intake, ref, enqueue, asked_at)
+            mailout = None if ref in waiting else _enqueue(intake, ref, enqueue, asked_at)
         except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
@@ -144,7 +147,7 @@ def _enqueue_if_ready(intake: MailoutIntake, request: Request, enqueue: Enqueue)
     intake.pages.update_due()
     if intake.pages.away:
         raise SourceUnavailable("Notion was away a moment ago.")
-    if ref in _told_later(intake):
+    if ref in _told_later(intake) | _planned(intake):
         return None
     asked_at = intake.store.now()
     ready_at = _ready_at(intake, reporter, request)
@@ -175,6 +178,11 @@ def _ready_at(intake: MailoutIntake, reporter: PageReporter, request: Request) -
     if ready_at is not None:
         intake.store.ask(request, repeat=0.0)
     return ready_at
+
+
+def _planned(intake: MailoutIntake) -> set[str]:
+    """A person chose when they go out; that their pages say Ready brings none of them forward."""
+    return {one.ref for one in queue_rows.planned(intake.store)}
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:

@@ -80,8 +80,12 @@ class Request:
 class Queue(Reads, Protocol):
     """Mailouts: `campaign_queue`, the single source of truth."""
 
-    def enqueue(self, new: NewMailout) -> Mailout:
-        """Write it down, or find it: the same id is the same mailout."""
+    def enqueue(self, new: NewMailout, *, requested: str | None = None) -> Mailout:
+        """Write it down, or find it: the same id is the same mailout.
+
+        `requested`: what a person asked for, to be sent for real. NotFound: it was taken back meanwhile, or
+        put off.
+        """
         ...
 
     def mailout(self, id: str) -> Mailout: ...

@@ -16,7 +16,7 @@ from mailout.kinds.mailouts.requests import answer, enqueue_ready
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
-from mailout.outbox.queue.port import Request
+from mailout.outbox.queue.port import Request, RequestKind
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
 from tests.stubs.notion_pages import id_of, p, words
 from tests.stubs.notion_workspace import mailout_page, workspace
@@ -46,6 +46,36 @@ def test_drafts_and_pages_of_tomorrow_wait(engine: Engine, notion: Notion) -> No
     notion.load(status="Draft")
     run_queue(engine)
     assert (mails(engine), notion.written()) == ([], [])
+
+
+def test_a_letter_with_a_time_of_its_own_is_not_brought_forward_by_its_page(
+    engine: Engine, notion: Notion
+) -> None:
+    """Scheduled on the dashboard for next week: the page may be Ready long before."""
+    notion.load(status="Ready")
+    planned = Request(PAGE, RequestKind.REAL, not_before=engine.store.now() + 5 * 86_400)
+    engine.store.ask(planned, repeat=0)
+    run_queue(engine)
+    assert answer(engine.intake, Request(PAGE, RequestKind.IF_READY)) is None
+    assert mails(engine) == []
+    assert queue_rows.planned(engine.store) == [planned]
+    engine.store.answered(planned)
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+
+
+def test_what_is_taken_back_while_its_page_is_read_is_not_sent(engine: Engine, notion: Notion) -> None:
+    request = Request(PAGE, RequestKind.REAL)
+    engine.store.ask(request, repeat=0)
+
+    def slowly(ref: str, test: bool | None, asked_at: float | None) -> Mailout:
+        loaded = engine.intake.load(ref, test, asked_at)
+        assert engine.store.answered(request), "somebody cancels"
+        return engine.intake.enqueue_loaded(loaded)
+
+    assert answer(engine.intake, request, slowly) is None
+    assert queue_rows.mailouts(engine.store) == []
+    assert error_log.errors(engine.store, PAGE) == []
 
 
 YES = {"type": "select", "select": {"name": "Yes"}}
