@@ -112,6 +112,12 @@ def error_properties(
     return body
 
 
+def option_names(property: Json) -> frozenset[str]:
+    """Of a status or a select, as the data source describes it."""
+    options = (property.get(str(property.get("type"))) or {}).get("options") or ()
+    return frozenset(str(one.get("name")) for one in options)
+
+
 # ── doctor ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -143,7 +149,7 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
 
 def _options_check(status: Json, name: str, statuses: StatusNames) -> Check:
     """A select makes its options as they are written; a status does not."""
-    there = {option.get("name") for option in (status.get("status") or {}).get("options") or ()}
+    there = option_names(status)
     missing = [option for option in asdict(statuses).values() if option not in there]
     line = f"options of {name}"
     if missing:

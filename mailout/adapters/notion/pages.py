@@ -12,7 +12,8 @@ from mailout.adapters.notion.source import NotionSource
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import SourceNotFound, UsageError
+from mailout.base.errors import SourceError, SourceNotFound, UsageError
+from mailout.insight.page_status import writer_notes
 from mailout.insight.page_status.state import PageState, PageStatus
 from mailout.insight.page_status.writer_notes import WAITING_NOTE
 from mailout.letters.content.languages import LANGUAGE_CODE
@@ -73,20 +74,28 @@ class NotionPages(NotionSource):
             return
         if state.is_rehearsal and self._was_sent(page):
             return
-        self._write_note(ref, state, changes=page.status != self._statuses[state.status], answer=answer)
-        values: dict[str, Value] = {"status": self._statuses[state.status]}
+        status = self._statuses[state.status]
+        changes = page.status != status
+        lacks = changes and self._reports.lacks_option(answer, status)
+        if lacks:
+            said = writer_notes.no_option(status, tests_wait=state.is_test and is_ready)
+            state = replace(state, note=f"{state.note} {said}" if state.note else said)
+        self._write_note(ref, state, changes=changes, once=if_ready or lacks, answer=answer)
+        values: dict[str, Value] = {} if lacks else {"status": status}
         for one in fields(state):
             value = getattr(state, one.name)
             if one.name not in NO_PROPERTIES and value is not None:
                 values[one.name] = value
         self._reports.update_page(ref, values, answer)
+        if lacks:
+            raise SourceError(f"The status has no option {status!r}.", remedy="Add it in Notion.")
 
-    def _write_note(self, ref: str, state: PageState, *, changes: bool, answer: Json) -> None:
+    def _write_note(self, ref: str, state: PageState, *, changes: bool, once: bool, answer: Json) -> None:
         """Before the status: once that is there, the note counts as written. What it waits for comes later,
-        and is updated every minute until it goes on: that is looked up."""
+        and is updated every minute until it goes on: that is looked up. `once`: the status may not change."""
         if state.note is None:
             self._reports.notes.end(ref, WAITING_NOTE, answer)
-        elif state.note.startswith(WAITING_NOTE):
+        elif state.note.startswith(WAITING_NOTE) or (changes and once):
             self._reports.notes.add_once(ref, state.note, answer)
         elif changes:
             self._reports.notes.add(ref, state.note)

@@ -63,5 +63,12 @@ def waiting(mailout: Mailout, letter: str | None) -> str | None:
     return _with_link(f"{WAITING_NOTE}{reason}. {step}", letter)
 
 
+def no_option(status: str, *, tests_wait: bool) -> str:
+    """Of a page whose status cannot say how it stands."""
+    said = f"This page should say “{status}” now, but its status has no such option."
+    said += " Your administrator has to add it in Notion."
+    return f"{said} Until then no test is sent." if tests_wait else said
+
+
 def _with_link(text: str, address: str | None) -> str:
     return f"{text} On the dashboard: {address}" if address else text
