@@ -54,10 +54,11 @@ class NotionNotes:
             self.add(page_id, text)
 
     def keep(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
-        """The one comment that begins with `head`, brought up to date. `text` None: it says `nothing`, if it
-        is there at all. Where the integration may not comment: the property."""
+        """The one comment that begins with `head`, or says `nothing`, brought up to date. `text` None: it
+        says `nothing`, if it is there at all. Where the integration may not comment: the property."""
+        heads = (head, nothing)
         try:
-            ours = (one for one in self._comments(page_id) if one[1].startswith(head))
+            ours = (one for one in self._comments(page_id) if one[1].startswith(heads))
             id, before = next(ours, (None, ""))
             written = text or (nothing if id else None)
             if written is None or written == before:
@@ -71,8 +72,9 @@ class NotionNotes:
             if not _is_refused(error):
                 raise
             page = self._read_page(page_id)
-            if text is not None or _property_text(page).startswith(head):
-                self._write_property(page_id, text or nothing, page)
+            before, written = _property_text(page), text or nothing
+            if before != written and (text is not None or before.startswith(heads)):
+                self._write_property(page_id, written, page)
 
     def _comments(self, page_id: str) -> Iterator[tuple[str, str]]:
         """Their ids and what they say."""
@@ -81,11 +83,6 @@ class NotionNotes:
             lambda api, paging: api.comments.list(block_id=page_id, **paging),
         )
         return ((str(comment.get("id")), _plain(comment.get("rich_text"))) for comment in found)
-
-    def end(self, page_id: str, beginning: str, page: Json) -> None:
-        """Clear the property if it still says what is over."""
-        if _property_text(page).startswith(beginning):
-            self._write_property(page_id, "", page)
 
     def _write_property(self, page_id: str, text: str, page: Json) -> None:
         there = (page.get("properties") or {}).get(STATUS_NOTE) or {}

@@ -15,7 +15,7 @@ from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceError, SourceNotFound, UsageError
 from mailout.insight.page_status import writer_notes
 from mailout.insight.page_status.state import PageState, PageStatus
-from mailout.insight.page_status.writer_notes import WAITING_NOTE
+from mailout.insight.page_status.writer_notes import NO_LONGER_WAITING, WAITING
 from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.notion import render
 from mailout.letters.content.notion.page import NotionPage, Value
@@ -91,14 +91,18 @@ class NotionPages(NotionSource):
             raise SourceError(f"The status has no option {status!r}.", remedy="Add it in Notion.")
 
     def _write_note(self, ref: str, state: PageState, *, changes: bool, once: bool, answer: Json) -> None:
-        """Before the status: once that is there, the note counts as written. What it waits for comes later,
-        and is updated every minute until it goes on: that is looked up. `once`: the status may not change."""
-        if state.note is None:
-            self._reports.notes.end(ref, WAITING_NOTE, answer)
-        elif state.note.startswith(WAITING_NOTE) or (changes and once):
-            self._reports.notes.add_once(ref, state.note, answer)
-        elif changes:
-            self._reports.notes.add(ref, state.note)
+        """Before the status: once that is there, the note counts as written. What it waits for is one note,
+        brought up to date until it goes on. `once`: the status may not change."""
+        notes, note = self._reports.notes, state.note
+        waits = note if note is not None and note.startswith(WAITING) else None
+        if waits or changes or state.status is PageStatus.SENDING:
+            notes.keep(ref, WAITING, waits, NO_LONGER_WAITING)
+        if note is None or waits or not changes:
+            return
+        if once:
+            notes.add_once(ref, note, answer)
+        else:
+            notes.add(ref, note)
 
     def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
         if subject is None and page is not None:  # it stopped before it was a mailout

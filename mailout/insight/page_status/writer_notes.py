@@ -8,8 +8,10 @@ from mailout.base.errors import Abort, AbortCode, MailoutError
 from mailout.insight.reporting.phrases import WHY, count, headline
 from mailout.outbox.queue.mailout import DeferReason, Mailout
 
-WAITING_NOTE = "Waits for a person: "
+WAITING = "Waits "
 """How a note begins that is out of date once the mailout goes on."""
+NO_LONGER_WAITING = "It no longer waits."
+"""What it says then."""
 AGAIN = "Then set the page to Ready again."
 ASK = "Show this to your administrator."
 BY_ABORT: Mapping[AbortCode, str] = {
@@ -60,7 +62,7 @@ def waiting(mailout: Mailout, letter: str | None) -> str | None:
     reason = WHY[mailout.defer_reason]
     if mailout.defer_reason is DeferReason.UNTESTED:
         reason = "no test of exactly this text has gone out"
-    return _with_link(f"{WAITING_NOTE}{reason}. {step}", letter)
+    return _with_link(f"{WAITING}for a person: {reason}. {step}", letter)
 
 
 def no_option(status: str, *, tests_wait: bool) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.kinds.mailouts.requests import enqueue_ready
@@ -12,6 +14,17 @@ from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import p
 from tests.stubs.notion_workspace import mailout_page, workspace
 from tests.unit.outbox.queue.driving import Quiet
+
+PAUSED = "Waits for a person: somebody paused it. Your administrator can let it go on."
+
+
+def beside(notion: Notion) -> list[str]:
+    """What stands beside the page now."""
+    return [_text(comment) for comment in notion.stub.comments(PAGE)]
+
+
+def _text(comment: dict[str, Any]) -> str:
+    return "".join(item["plain_text"] for item in comment["rich_text"])
 
 
 def waiting(engine: Engine) -> str:
@@ -32,8 +45,7 @@ def test_what_it_waits_for_is_told_once_however_often_the_queue_looks(
     waiting(engine_with())
     for _ in range(3):
         run_queue(engine_with())  # each in a process of its own
-    said = "Waits for a person: somebody paused it. Your administrator can let it go on."
-    assert notion.comments() == [said]
+    assert notion.comments() == [PAUSED]
     assert notion.statuses() == ["Sending"]
 
 
@@ -54,7 +66,25 @@ def test_where_it_may_not_comment_the_property_says_it_until_it_goes_on(
         for call in notion.stub.calls("PATCH")
         if "status_note" in call["body"]["properties"]
     ]
-    assert [note[:19] for note in notes] == ["Waits for a person:", ""]
+    assert [note[:19] for note in notes] == ["Waits for a person:", "It no longer waits."]
+
+
+def test_what_has_gone_on_says_so_and_another_pause_is_told(engine_with: Build, notion: Notion) -> None:
+    """A letter that was sent said for ever that it waits for a person; a second pause was not told at all."""
+    notion.load(status="Ready")
+    id = waiting(engine_with())
+    run_queue(engine_with())
+    actions.resume(engine_with().store, id)
+    enqueue_ready(engine_with().intake)
+    assert beside(notion) == ["It no longer waits."]
+    actions.pause(engine_with().store, id)
+    run_queue(engine_with())
+    assert beside(notion) == [PAUSED]
+    actions.resume(engine_with().store, id)
+    run_queue(engine_with())
+    assert notion.statuses()[-1] == "Send"
+    assert beside(notion) == ["It no longer waits."]
+    assert len(notion.comments()) == 1, "one note, brought up to date"
 
 
 def test_a_page_that_asks_for_the_test_it_waits_for_gets_it_and_goes_on(
