@@ -53,10 +53,10 @@ class NotionNotes:
         if not known:
             self.add(page_id, text)
 
-    def keep(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
-        """The one comment that begins with `head`, or says `nothing`, brought up to date. `text` None: it
-        says `nothing`, if it is there at all. Where the integration may not comment: the property."""
-        heads = (head, nothing)
+    def keep(self, page_id: str, heads: Sequence[str], text: str | None, nothing: str) -> None:
+        """The one comment that begins like this, or says `nothing`, brought up to date. `text` None: it says
+        `nothing`, if it is there at all. Where the integration may not comment: the property."""
+        heads = (*heads, nothing)
         try:
             ours = (one for one in self._comments(page_id) if one[1].startswith(heads))
             id, before = next(ours, (None, ""))

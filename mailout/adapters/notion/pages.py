@@ -22,7 +22,7 @@ from mailout.letters.content.notion.page import NotionPage, Value
 from mailout.letters.content.port import Kind, SourceMailout
 from mailout.letters.content.refs import page_id_of
 
-NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "awaits_test", "note"})
+NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "shown_before", "awaits_test", "note"})
 """Of a page's state, what is not written under its own name."""
 
 FINDINGS = "Check before this letter goes out:"
@@ -60,7 +60,7 @@ class NotionPages(NotionSource):
 
     def show_findings(self, ref: str, findings: Sequence[str]) -> None:
         text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
-        self._reports.notes.keep(ref, FINDINGS, text, NO_FINDINGS)
+        self._reports.notes.keep(ref, [FINDINGS], text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._reports.page_not_in_trash(ref)
@@ -74,6 +74,8 @@ class NotionPages(NotionSource):
             return
         if state.is_rehearsal and self._was_sent(page):
             return
+        if page.status == self._statuses[PageStatus.DRAFT] and _overwrites_draft(state):
+            self._reports.notes.add_once(ref, writer_notes.ON_ITS_WAY, answer)
         status = self._statuses[state.status]
         changes = page.status != status
         lacks = changes and self._reports.lacks_option(answer, status)
@@ -122,6 +124,12 @@ class NotionPages(NotionSource):
     def _was_sent(self, page: NotionPage) -> bool:
         """A failed run has its `sent_at`, too: only `retry` continues it."""
         return page.sent_at is not None or page.status == self._statuses[PageStatus.SEND]
+
+
+def _overwrites_draft(state: PageState) -> bool:
+    """Whether somebody has set it to draft since, to stop it. A page that awaits its test may be edited."""
+    tried_out = state.is_test or state.is_rehearsal or state.awaits_test
+    return state.shown_before and state.status is PageStatus.SENDING and not tried_out
 
 
 def _sound(page: NotionPage) -> NotionPage:

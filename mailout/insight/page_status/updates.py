@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, tzinfo
 
 from mailout.base import ids
 from mailout.base.clock import Clock
@@ -55,10 +56,12 @@ class PageReports:
         clock: Clock,
         provider: str,
         dashboard: str | None = None,
+        zone: tzinfo = UTC,
     ) -> None:
-        """`dashboard`: its address, if there is one that the world reaches."""
+        """`dashboard`: its address, if there is one that the world reaches. `zone`: its people's."""
         self.reporter = reporter
         self._dashboard = dashboard
+        self._zone = zone
         self._store = store
         self._clock = clock
         self._provider = provider
@@ -81,7 +84,7 @@ class PageReports:
         self._store.ask_report(id)
         asked = report_rows.due_reports(self._store).get(id, 0)
         # Read after it was asked for: what is written is at least as new as what is ticked off.
-        return self._tell(self._store.mailout(id), asked)
+        return self._tell(self._store.mailout(id), asked, again=asked > 1)
 
     def update_later(self, mailout: Mailout) -> None:
         """Whoever updates what is due next updates this, too."""
@@ -93,7 +96,7 @@ class PageReports:
         if self.reporter is None:
             return
         for id, asked in report_rows.due_reports(self._store).items():
-            self._tell(self._store.mailout(id), asked)
+            self._tell(self._store.mailout(id), asked, again=True)
         self.report_errors()
 
     def refresh(self) -> None:
@@ -145,12 +148,13 @@ class PageReports:
                     return
                 self._store.errors_reported(numbers)
 
-    def _tell(self, mailout: Mailout, asked: int) -> bool:
+    def _tell(self, mailout: Mailout, asked: int, *, again: bool) -> bool:
         """Due until its end was written: a process that dies in between leaves it to the next one."""
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         tried_out = mailout.is_test or mailout.is_rehearsal
         real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
-        state = replace(self._state(real or mailout), awaits_test=awaits_test(mailout))
+        awaits = awaits_test(mailout)
+        state = replace(self._state(real or mailout), awaits_test=awaits, shown_before=again and real is None)
         written = self._show(mailout.ref, state)
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self._store.report_made(mailout.id, asked)
@@ -158,7 +162,8 @@ class PageReports:
         return written
 
     def _state(self, mailout: Mailout) -> PageState:
-        return page_state(mailout, self._link(f"letters/{mailout.id}"))
+        paused = queue_rows.all_paused(self._store)
+        return page_state(mailout, self._link(f"letters/{mailout.id}"), self._zone, all_paused=paused)
 
     def _link(self, page: str) -> str | None:
         return f"{self._dashboard.rstrip('/')}/{page}" if self._dashboard else None

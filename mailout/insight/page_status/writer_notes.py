@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import tzinfo
 
 from mailout.base.errors import Abort, AbortCode, MailoutError
-from mailout.insight.reporting.phrases import WHY, count, headline
-from mailout.outbox.queue.mailout import DeferReason, Mailout
+from mailout.insight.reporting.phrases import count, headline, wait
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
-WAITING = "Waits "
+FOR_A_PERSON = "Waits for a person: "
+WAITING = (FOR_A_PERSON, "Waits until ")
 """How a note begins that is out of date once the mailout goes on."""
 NO_LONGER_WAITING = "It no longer waits."
 """What it says then."""
+ON_ITS_WAY = "This letter is already on its way, and Draft does not stop it: only your administrator can."
+BY_ITSELF = "Then it goes on by itself."
 AGAIN = "Then set the page to Ready again."
 ASK = "Show this to your administrator."
 BY_ABORT: Mapping[AbortCode, str] = {
@@ -54,15 +58,19 @@ def failure(mailout: Mailout, letter: str | None) -> str:
     return _with_link(" ".join(said), letter)
 
 
-def waiting(mailout: Mailout, letter: str | None) -> str | None:
-    """Of one that goes on when a person says so; None: it does not wait, or goes on by itself."""
-    step = BY_REASON.get(mailout.defer_reason) if mailout.defer_reason else None
-    if mailout.defer_reason is None or step is None or mailout.deferred_until is not None:
+def waiting(mailout: Mailout, letter: str | None, zone: tzinfo, *, all_paused: bool = False) -> str | None:
+    """Why it waits, until when, and who can let it go on; None: it does not wait, or for its turn alone."""
+    reason = mailout.defer_reason
+    if mailout.status is not Status.PENDING or (reason is None and not all_paused):
         return None
-    reason = WHY[mailout.defer_reason]
-    if mailout.defer_reason is DeferReason.UNTESTED:
-        reason = "no test of exactly this text has gone out"
-    return _with_link(f"{WAITING}for a person: {reason}. {step}", letter)
+    if reason is DeferReason.UNTESTED:
+        said = f"{FOR_A_PERSON}no test of exactly this text has gone out. {BY_REASON[reason]}"
+    elif all_paused and reason not in WAITS_FOR_A_PERSON:
+        said = f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}"
+    else:
+        words = wait(mailout, zone)
+        said = f"{words[0].upper()}{words[1:]}. {BY_REASON.get(reason, BY_ITSELF) if reason else BY_ITSELF}"
+    return _with_link(said, letter)
 
 
 def no_option(status: str, *, tests_wait: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mailout.app.engine import Engine
@@ -85,6 +86,73 @@ def test_what_has_gone_on_says_so_and_another_pause_is_told(engine_with: Build, 
     assert notion.statuses()[-1] == "Send"
     assert beside(notion) == ["It no longer waits."]
     assert len(notion.comments()) == 1, "one note, brought up to date"
+
+
+def test_a_letter_that_waits_for_its_hours_says_until_when(engine_with: Build, notion: Notion) -> None:
+    """It said Sending for hours, without a word."""
+    notion.load(status="Ready")
+    opens = datetime.now(UTC) + timedelta(hours=5)
+    window = f"{opens:%H:00}-{opens + timedelta(hours=1):%H:00}"
+    for _ in range(3):
+        run_queue(engine_with(SEND_WINDOW=window))
+    (said,) = notion.comments()
+    until = f"{opens.day} {opens:%b %Y %H:00} UTC"
+    assert said == f"Waits until {until}: it is outside the hours for sending. Then it goes on by itself."
+    assert beside(notion) == [said]
+    run_queue_in_time(engine_with())
+    assert beside(notion) == ["It no longer waits."]
+
+
+def run_queue_in_time(engine: Engine) -> None:
+    """As when its hour has come."""
+    with engine.store.db.write() as tx:  # type: ignore[attr-defined]
+        tx.execute("UPDATE campaign_queue SET deferred_until = 0 WHERE defer_reason IS NOT NULL")
+    run_queue(engine)
+
+
+def test_hour_after_hour_it_is_one_note(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    run_queue(engine_with(LIMIT_PER_HOUR="1"))
+    (said,) = beside(notion)
+    assert said.startswith("Waits until ")
+    assert said.endswith(": this hour's limit is used up. Then it goes on by itself.")
+    run_queue_in_time(engine_with(LIMIT_PER_HOUR="2"))
+    run_queue_in_time(engine_with())
+    assert (notion.statuses()[-1], beside(notion)) == ("Send", ["It no longer waits."])
+    assert len(notion.comments()) == 1
+
+
+def test_while_everything_is_paused_the_page_says_so(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    engine = engine_with()
+    enqueue_ready(engine.intake)
+    engine.store.pause_all(True)
+    for _ in range(3):
+        engine_with().pages.update_due()  # as the flow does it
+    said = "Waits for a person: everything is paused. Your administrator can let it go on."
+    assert notion.comments() == [said]
+    engine.store.pause_all(False)
+    run_queue(engine_with())
+    assert (notion.statuses()[-1], beside(notion)) == ("Send", ["It no longer waits."])
+
+
+def test_a_draft_that_stops_nothing_is_told_so(engine_with: Build, notion: Notion) -> None:
+    """It was set back to Sending, and went out to everybody."""
+    notion.load(status="Ready")
+    waiting(engine_with())
+    for _ in range(2):
+        run_queue(engine_with())
+        notion.stub.edit(PAGE, status="Draft", is_test=False, blocks=[p("How are you?")])
+    run_queue(engine_with())
+    said = "This letter is already on its way, and Draft does not stop it: only your administrator can."
+    assert notion.comments() == [PAUSED, said]
+    assert notion.statuses()[-1] == "Sending"
+
+
+def test_a_draft_that_somebody_else_sends_is_no_attempt_to_stop_it(engine: Engine, notion: Notion) -> None:
+    notion.load(status="Draft")
+    engine.deliver(engine.intake.enqueue(PAGE).id)
+    assert (notion.statuses(), notion.comments()) == (["Sending", "Send"], [])
 
 
 def test_a_page_that_asks_for_the_test_it_waits_for_gets_it_and_goes_on(
