@@ -15,7 +15,7 @@ from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceError, SourceNotFound, UsageError
 from mailout.insight.page_status import writer_notes
 from mailout.insight.page_status.state import PageState, PageStatus
-from mailout.insight.page_status.writer_notes import NO_LONGER_WAITING, WAITING
+from mailout.insight.page_status.writer_notes import NO_LONGER_WAITING, TEST, TEST_ARRIVED, WAITING
 from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.notion import render
 from mailout.letters.content.notion.page import NotionPage, Value
@@ -99,7 +99,10 @@ class NotionPages(NotionSource):
         waits = note if note is not None and note.startswith(WAITING) else None
         if waits or changes or state.status is PageStatus.SENDING:
             notes.keep(ref, WAITING, waits, NO_LONGER_WAITING)
-        if note is None or waits or not changes:
+        tested = note if note is not None and note.startswith(TEST) else None
+        if state.is_test and state.status is PageStatus.DRAFT:
+            notes.keep(ref, [TEST], tested, TEST_ARRIVED)
+        if note is None or waits or tested or not changes:
             return
         if once:
             notes.add_once(ref, note, answer)

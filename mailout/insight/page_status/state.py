@@ -54,7 +54,7 @@ def page_state(
             note=writer_notes.waiting(mailout, letter, zone, all_paused=all_paused),
         )
     if mailout.is_test:
-        return PageState(status=PageStatus.DRAFT, is_test=True)
+        return PageState(status=PageStatus.DRAFT, is_test=True, note=writer_notes.tried_out(mailout, letter))
     if mailout.is_rehearsal:
         return _rehearsal(mailout)
     sent = mailout.outcome is MailoutOutcome.SENT

@@ -14,6 +14,9 @@ WAITING = (FOR_A_PERSON, "Waits until ")
 """How a note begins that is out of date once the mailout goes on."""
 NO_LONGER_WAITING = "It no longer waits."
 """What it says then."""
+TEST = "Test run"
+"""How a note begins that is out of date after the next test."""
+TEST_ARRIVED = "The last test run was sent to all test readers."
 ON_ITS_WAY = "This letter is already on its way, and Draft does not stop it: only your administrator can."
 BY_ITSELF = "Then it goes on by itself."
 AGAIN = "Then set the page to Ready again."
@@ -45,6 +48,17 @@ def refusal(error: Exception, dashboard: str | None) -> str:
         return _with_link(error.for_writer, dashboard)
     step = BY_ABORT.get(error.code) if isinstance(error, Abort) else None
     return f"{error.message} {step}" if step else _with_link(f"{error.message} {ASK}", dashboard)
+
+
+def tried_out(mailout: Mailout, letter: str | None) -> str | None:
+    """Of a test that is over and did not reach every test reader; None: they all have it."""
+    ledger = mailout.ledger
+    if ledger.recipients and ledger.sent == ledger.recipients and not mailout.is_rehearsal:
+        return None
+    step = "Your administrator can see why."
+    if mailout.is_rehearsal and not (ledger.failed or ledger.unknown):
+        step = "Your administrator can switch sending on."
+    return _with_link(f"{headline(mailout)} {step}", letter)
 
 
 def failure(mailout: Mailout, letter: str | None) -> str:

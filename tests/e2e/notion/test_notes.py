@@ -10,6 +10,7 @@ from mailout.app.queue_run import QueueRun
 from mailout.kinds.mailouts.requests import enqueue_ready
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import DeferReason
+from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails, plain
 from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import p
@@ -229,3 +230,36 @@ def test_a_letter_that_did_not_reach_everybody_says_how_many_and_links_to_the_da
     assert "Your administrator can send it to those it did not reach, and to nobody else." in said
     assert "https://mail.example.org/letters/" in said
     assert "mailout queue" not in said
+
+
+def asked_to_test(notion: Notion) -> None:
+    notion.stub.edit(PAGE, status="Ready", is_test=True, blocks=[p("How are you?")])
+
+
+def test_a_test_that_reached_nobody_says_so_and_the_next_one_that_it_did(
+    engine_with: Build, notion: Notion
+) -> None:
+    """The page went back to Draft, as after a test that everybody has."""
+    asked_to_test(notion)
+    run_queue(engine_with(refusing=Refusing("editor@example.org")))
+    assert notion.statuses() == ["Sending", "Draft"]
+    failed = "Test run. 0 of 1 message were sent; 1 failed. Your administrator can see why."
+    assert beside(notion) == [failed]
+    asked_to_test(notion)
+    run_queue(engine_with(refusing=Refusing(lost=["editor@example.org"])))
+    assert beside(notion) == [failed.replace("1 failed", "1 is in doubt")]
+    asked_to_test(notion)
+    run_queue(engine_with())
+    assert beside(notion) == ["The last test run was sent to all test readers."]
+    asked_to_test(notion)
+    run_queue(engine_with(refusing=Refusing("editor@example.org")))
+    assert beside(notion) == [failed]
+    assert len(notion.comments()) == 1
+
+
+def test_a_test_that_lies_in_a_folder_says_so(commands: Commands, notion: Notion) -> None:
+    """Its writer waited for a mail in vain."""
+    asked_to_test(notion)
+    commands("send", PAGE, "--test")
+    said = "Test run: 2 letters. Written to a folder. Nothing was sent to anybody."
+    assert notion.comments() == [f"{said} Your administrator can switch sending on."]

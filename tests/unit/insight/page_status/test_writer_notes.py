@@ -8,7 +8,7 @@ from datetime import UTC
 import pytest
 
 from mailout.base.errors import Abort, AbortCode, MailoutError, UsageError
-from mailout.insight.page_status.writer_notes import failure, refusal, waiting
+from mailout.insight.page_status.writer_notes import failure, refusal, tried_out, waiting
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, MailoutOutcome, Status
@@ -69,6 +69,27 @@ def test_while_everything_is_paused_what_the_letter_itself_waits_for_comes_first
     assert waiting(limited, None, UTC, all_paused=True) == said
     held = mailout(defer_reason=DeferReason.REPUTATION)
     assert waiting(held, None, UTC, all_paused=True) == waiting(held, None, UTC)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "said"),
+    [
+        (Ledger(recipients=2, sent=1, failed=1), "Test run. 1 of 2 messages was sent; 1 failed."),
+        (Ledger(recipients=1, unknown=1), "Test run. 0 of 1 message were sent; 1 is in doubt."),
+        (
+            Ledger(recipients=1, suppressed=1),
+            "Test run. Nothing was sent: 1 person was no longer subscribed.",
+        ),
+    ],
+)
+def test_a_test_that_did_not_reach_everybody_says_so(ledger: Ledger, said: str) -> None:
+    ended = mailout(status=Status.COMPLETED, is_test=True, ledger=ledger)
+    assert tried_out(ended, None) == f"{said} Your administrator can see why."
+
+
+def test_a_test_that_reached_everybody_needs_no_note() -> None:
+    ledger = Ledger(recipients=2, sent=2)
+    assert tried_out(mailout(status=Status.COMPLETED, is_test=True, ledger=ledger), None) is None
 
 
 def test_a_stopped_letter_says_how_many_it_reached() -> None:
