@@ -97,6 +97,9 @@ def test_a_stopped_letter_says_how_many_it_reached() -> None:
     ledger = Ledger(recipients=215, sent=62, suppressed=153)
     said = failure(mailout(status=Status.CANCELLED, ledger=ledger), None)
     assert said == "It was cancelled. 62 of 215 messages had been sent by then."
+    for ledger in (Ledger(), Ledger(recipients=3, suppressed=3)):
+        said = failure(mailout(status=Status.CANCELLED, ledger=ledger), None)
+        assert said == "It was cancelled before anything was sent."
 
 
 def test_a_letter_with_failures_and_doubts_tells_both() -> None:
