@@ -158,6 +158,21 @@ def _options_check(status: Json, name: str, statuses: StatusNames) -> Check:
     return Check(line, "ok", "all there")
 
 
+def notes_check(schema: Json, *, readable: bool) -> Check:
+    """Can a page say why its letter failed, or why it waits?"""
+    if readable:
+        return Check("comments", "ok", "can be read")
+    if (schema.get(STATUS_NOTE) or {}).get("type") == "rich_text":
+        return Check("comments", "ok", f"may not be read; {STATUS_NOTE} is written instead")
+    return Check(
+        "comments",
+        "warn",
+        f"may not be read, and there is no {STATUS_NOTE}: a page could not say why its letter failed",
+        "Give the integration the capabilities to read and to insert comments, or add a text property"
+        f" {STATUS_NOTE}.",
+    )
+
+
 def errors_checks(schema: Json) -> list[Check]:
     """The errors database may lack anything but a title: what is missing is not written."""
     missing = [name for name in ERROR_PROPERTIES if name not in schema]

@@ -76,6 +76,14 @@ class NotionNotes:
             if before != written and (text is not None or before.startswith(heads)):
                 self._write_property(page_id, written, page)
 
+    def can_be_read(self, page_id: str) -> bool:
+        """Whether the integration may read comments; whether it may write them, only a comment would tell."""
+        try:
+            next(self._comments(page_id), None)
+        except SourceRefused:
+            return False
+        return True
+
     def _comments(self, page_id: str) -> Iterator[tuple[str, str]]:
         """Their ids and what they say."""
         found = self._calls.pages(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from itertools import islice
 
 from mailout.adapters.notion.blocks import BlockReader
@@ -13,6 +14,7 @@ from mailout.adapters.notion.databases import (
     error_properties,
     errors_checks,
     mailouts_checks,
+    notes_check,
     option_names,
 )
 from mailout.adapters.notion.notes import NotionNotes
@@ -266,4 +268,15 @@ class NotionSource:
         return found
 
     def _check_mailouts(self, schema: Json) -> list[Check]:
-        return mailouts_checks(schema, self._config.properties, self._config.statuses)
+        found = mailouts_checks(schema, self._config.properties, self._config.statuses)
+        try:
+            page = self._any_page()
+            readable = page is None or self.notes.can_be_read(page)
+        except SourceError:  # what it lacks is among the checks already, or it is away just now
+            return found
+        return found if page is None else [*found, notes_check(schema, readable=readable)]
+
+    def _any_page(self) -> str | None:
+        """To try something out on; None: there is no letter yet."""
+        has_any, source = self._has_status(*astuple(self._config.statuses))
+        return next((str(one["id"]) for one in self._found("looking for a letter", source, has_any)), None)

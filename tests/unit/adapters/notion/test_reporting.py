@@ -149,6 +149,20 @@ def test_doctor_says_what_is_missing_and_what_to_do(start: Start) -> None:
     assert all(check.remedy for check in notion.source.check() if check.level != "ok")
 
 
+@pytest.mark.parametrize("has_property", [False, True])
+def test_doctor_says_where_pages_could_not_say_why_a_letter_failed(start: Start, has_property: bool) -> None:
+    content = workspace()
+    if has_property:
+        content["databases"][MAILOUTS]["properties"] |= schema(status_note="rich_text")
+    notion = start(content)
+    assert verdicts(notion)["comments"] == "ok"
+    notion.stub.script({"path": "/comments", "status": 403, "body": "{}", "times": 2})
+    (check,) = [one for one in notion.source.check() if one.name == "comments"]
+    assert check.level == ("ok" if has_property else "warn")
+    if not has_property:
+        assert "insert comments" in check.remedy
+
+
 def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:
     assert verdicts(start(token="wrong")) == {"NOTION_TOKEN": "fail"}
     found = verdicts(start(db_mailouts=id_of("nowhere"), db_errors=None))
