@@ -13,7 +13,7 @@ from mailout.outbox.queue.mailout import DeferReason
 from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails, plain
 from tests.e2e.notion.test_queue import run_queue
-from tests.stubs.notion_pages import p
+from tests.stubs.notion_pages import block, p
 from tests.stubs.notion_workspace import mailout_page, workspace
 from tests.unit.outbox.queue.driving import Quiet
 
@@ -202,6 +202,19 @@ def test_why_a_page_was_refused_is_told_beside_it(engine: Engine, notion: Notion
     assert notion.statuses() == ["Failed"]
     (said,) = notion.comments()
     assert said == "There is no subject. Give the page a title. Then set the page to Ready again."
+
+
+def test_a_picture_without_a_public_address_is_for_the_administrator(
+    engine_with: Build, notion: Notion
+) -> None:
+    """The page said: replace it, or make it smaller."""
+    picture = block("image", {"type": "file", "file": {"url": "{files}/chart.png"}, "caption": []})
+    notion.load(picture, status="Ready")
+    run_queue(engine_with(PUBLIC_URL="", UNSUBSCRIBE_BASE_URL="https://mail.example.org/unsubscribe"))
+    (said,) = notion.comments()
+    assert said.startswith("Readers could not see chart.png: mailout has no public address yet")
+    assert "your administrator has to set" in said
+    assert "smaller" not in said
 
 
 def test_every_missing_variable_is_told_at_once_with_words_to_use_and_without_addresses(
