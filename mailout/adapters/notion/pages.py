@@ -25,7 +25,8 @@ from mailout.letters.content.refs import page_id_of
 NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "shown_before", "awaits_test", "note"})
 """Of a page's state, what is not written under its own name."""
 
-FINDINGS = "Check before this letter goes out:"
+FINDINGS = "Worth checking in this letter:"
+FINDINGS_BEFORE = "Check before this letter goes out:"  # as earlier versions wrote it
 NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 
@@ -60,7 +61,7 @@ class NotionPages(NotionSource):
 
     def show_findings(self, ref: str, findings: Sequence[str]) -> None:
         text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
-        self._reports.notes.keep(ref, [FINDINGS], text, NO_FINDINGS)
+        self._reports.notes.keep(ref, [FINDINGS, FINDINGS_BEFORE], text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._reports.page_not_in_trash(ref)

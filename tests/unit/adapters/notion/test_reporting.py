@@ -174,7 +174,7 @@ def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:
 def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) -> None:
     """Ten tests of a letter must not leave ten comments under it."""
     for text in ("Look: a", "Look: a", "Look: b", None, None):
-        notion.source.notes.keep(LETTER, "Look:", text, "Look: nothing")
+        notion.source.notes.keep(LETTER, ["Look:"], text, "Look: nothing")
     written = [(call["method"], call["body"]) for call in notion.stub.calls() if call["method"] != "GET"]
     assert [method for method, _ in written] == ["POST", "PATCH", "PATCH"]
     assert [body["rich_text"][0]["text"]["content"] for _, body in written] == [
@@ -185,5 +185,5 @@ def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) 
 
 
 def test_nothing_to_look_at_leaves_no_comment(notion: Notion) -> None:
-    notion.source.notes.keep(LETTER, "Look:", None, "Look: nothing")
+    notion.source.notes.keep(LETTER, ["Look:"], None, "Look: nothing")
     assert not [call for call in notion.stub.calls() if call["method"] != "GET"]
