@@ -79,11 +79,11 @@ def waiting(mailout: Mailout, letter: str | None, zone: tzinfo, *, all_paused: b
         return None
     if reason is DeferReason.UNTESTED:
         said = f"{FOR_A_PERSON}no test of exactly this text has gone out. {BY_REASON[reason]}"
-    elif all_paused and reason not in WAITS_FOR_A_PERSON:
+    elif reason is None or (all_paused and reason not in WAITS_FOR_A_PERSON):
         said = f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}"
     else:
         words = wait(mailout, zone)
-        said = f"{words[0].upper()}{words[1:]}. {BY_REASON.get(reason, BY_ITSELF) if reason else BY_ITSELF}"
+        said = f"{words[0].upper()}{words[1:]}. {BY_REASON.get(reason, BY_ITSELF)}"
     return _with_link(said, letter)
 
 
