@@ -12,7 +12,7 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.base.select import every
 from mailout.letters.audience.port import ImportRecord
 from mailout.letters.audience.subscriber_rows import IMPORTS
-from mailout.letters.content.refs import names_a_file, page_id_of
+from mailout.letters.content.refs import PAGE_ID, names_a_file, page_id_of
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.outbox_rows import outcomes
 from mailout.outbox.delivery.states import State
@@ -25,7 +25,6 @@ SHORT_ID_CHARS = 8
 ALL_MAILOUTS = 100_000
 """Mailouts: more than anybody has."""
 
-_ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
 _BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{MIN_ID_CHARS - 1},}}")
 
 
@@ -60,7 +59,7 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
     """A message's id. Its beginning and its recipient's address are enough where the mailout is known."""
     written = name.strip().lower()
     if mailout is None:
-        id = str(UUID(written)) if _ID.fullmatch(written) else name.strip()
+        id = str(UUID(written)) if PAGE_ID.fullmatch(written) else name.strip()
         found_anywhere = outbox_rows.find_messages(engine.store, id)
         if len(found_anywhere) > 1:
             raise _ambiguous(name, list(found_anywhere))

@@ -14,7 +14,7 @@ from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import forecast_text, titled, wait
-from mailout.insight.reporting.plain import status_lines, summary_lines
+from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.outbox.delivery.port import Message, MessageEvent
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
@@ -35,11 +35,6 @@ def show_files(reports: Reports) -> None:
     for name, path in (("table ", reports.csv), ("report", reports.html)):
         if path.exists():  # else it was said why it could not be written
             say(f"  {name}  {near(path)}")
-
-
-def show_mailout(engine: Engine, mailout: Mailout) -> None:
-    say(f"Mailout {mailout.id}")
-    say("\n".join(status_lines(mailout, engine.limits.timezone)))
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:

@@ -22,9 +22,9 @@ from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.port import mailout_or_none
 from tasks.display import DISPLAY
-from tasks.letter import LetterRef
 from tasks.logs import hidden
 from tasks.steps import (
+    LetterRef,
     Progress,
     load_mailout,
     load_queued,
@@ -58,16 +58,12 @@ class Delivery:
             self._name(hidden(sent.subject))
             raise
         self._name(hidden(loaded.subject))  # should it be refused
-        letter = self._know(render_content(loaded))
+        letter = self.add(render_content(loaded))
         return self.engine.store.mailout(letter.id)
-
-    def add(self, letter: LetterRef) -> None:
-        """One that steps of its own have loaded and rendered."""
-        self._know(letter)
 
     def begin(self, id: str) -> bool:
         """Freeze it and start to send it; False: it has to wait."""
-        letter = self._letter or self._know(use_rendered(load_queued(id)))
+        letter = self._letter or self.add(use_rendered(load_queued(id)))
         resolve_recipients(letter)
         started = self.engine.sending.start(id).status is Status.PROCESSING
         if started and flow_run.id:
@@ -82,7 +78,8 @@ class Delivery:
         if self._letter is not None:  # else it could not even be loaded, which the run says
             report(self._letter, self._progress)
 
-    def _know(self, letter: LetterRef) -> LetterRef:
+    def add(self, letter: LetterRef) -> LetterRef:
+        """One that is loaded and rendered, by whichever steps: from now on the run has its name."""
         self._letter = letter
         self._name(str(letter), letter.id)
         return letter

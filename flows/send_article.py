@@ -15,7 +15,7 @@ from mailout.app.engine import Engine
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.kinds.mailouts.requests import still_asked
 from mailout.outbox.queue.port import Request, RequestKind
-from tasks.articles import assemble_variants, load_slices
+from tasks.steps import assemble_variants, load_slices
 
 
 @mailout_flow(flow_run_name=first_name)

@@ -108,12 +108,30 @@ def told_address(header: str) -> SplitResult:
         return urlsplit("")
 
 
-@cache
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """A body that the route reads itself, once its caller may ask, for its description: the framework would
     read and parse it before."""
-    content = {"application/json": {"schema": model.model_json_schema()}}
+    content = {"application/json": {"schema": schema_of(model)}}
     return {"requestBody": {"required": required, "content": content}}
+
+
+@cache
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """In one piece: references would point nowhere."""
+    schema = model.model_json_schema()
+    return dict(_inlined(schema, schema.pop("$defs", {})))
+
+
+def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
+    if isinstance(part, Mapping):
+        if "$ref" in part:
+            named = definitions[part["$ref"].rpartition("/")[2]]
+            rest = {name: value for name, value in part.items() if name != "$ref"}
+            return _inlined(named, definitions) | rest
+        return {name: _inlined(value, definitions) for name, value in part.items()}
+    if isinstance(part, Sequence) and not isinstance(part, str):
+        return [_inlined(one, definitions) for one in part]
+    return part
 
 
 def form_of(fields: Mapping[str, object], required: Iterable[str] = ()) -> dict[str, Any]:

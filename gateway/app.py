@@ -20,23 +20,13 @@ from gateway import api, articles, media, progress, requests, ses_events
 from gateway.access import ApiToken, Refused, WrongTokens
 from gateway.answers import Health, Held, errors, what_is_wrong
 from gateway.api.problems import ApiProblem, answer_problem
-from gateway.articles import ArticleApi
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Desk, Tools
 from gateway.edge import ANSWER_SECONDS, Edge
-from gateway.media import Media
 from gateway.pages import Pages
 from gateway.prefect_events import Emitter
-from gateway.progress import QueueOverHttp
 from gateway.readers import join, own_data, preferences, unsubscribe, web_archive
-from gateway.readers.join import Joining
-from gateway.readers.own_data import OwnData
-from gateway.readers.preferences import Preferences
-from gateway.readers.unsubscribe import Unsubscribing
-from gateway.readers.web_archive import WebArchive
 from gateway.refusals import RefusalLog, RefusedWebhooks
-from gateway.requests import PageLookup, Requests
-from gateway.ses_events import Certificates, SesEvents
 from gateway.watch import Watch
 from gateway.wrong_passwords import WrongPasswords
 from mailout.base.errors import StoreError
@@ -63,9 +53,8 @@ class _App(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """The edge is outside of all that the framework has, its answer to an exception included."""
-        inner = super().build_middleware_stack()
-        pages: Pages = self.state.pages
-        return Edge(inner, pages, RefusalLog(), self.refused_webhooks, seconds=self.answer_seconds)
+        app = super().build_middleware_stack()
+        return Edge(app, self.state.pages, RefusalLog(), self.refused_webhooks, self.answer_seconds)
 
 
 def create_app(
@@ -73,10 +62,10 @@ def create_app(
     store: Store,
     queue_forecast: QueueForecast,
     *,
-    certificates: Certificates,
+    certificates: ses_events.Certificates,
     confirm: Callable[[str, str], None],
     emitter: Emitter | None = None,
-    page_lookup: PageLookup | None = None,
+    page_lookup: requests.PageLookup | None = None,
     tools: Tools | None = None,
     answer_seconds: float = ANSWER_SECONDS,
     watch: Watch | None = None,
@@ -112,37 +101,27 @@ def create_app(
     app.state.pages = Pages(settings)
     wrong, wrong_passwords = WrongTokens(), WrongPasswords()
     tools = tools or Tools()
-    joining = Joining(settings, store) if settings.signup else None
-    data = OwnData(settings, store, tools.forget) if OwnData.is_possible(settings) else None
-    parts = (
-        ApiToken(settings.api_token, wrong),
-        SesEvents(settings, store, certificates, confirm, emitter),
-        Requests(settings, store, emitter, wrong, page_lookup),
-        ArticleApi(settings, store, emitter, wrong_passwords),
-        *api.parts(settings, store, wrong),
-        Media(settings.mailout_home / "media"),
-        QueueOverHttp(settings, store, queue_forecast),
-        Unsubscribing(settings, store),
-        Preferences(settings, store, data),
-        WebArchive(settings, store),
-        *(one for one in (joining, data) if one),
-    )
-    app.state.parts = {type(one): one for one in parts}
+    data = None  # without an address and a secret there are no links to mail
+    if settings.public_url and settings.unsubscribe_keys:
+        data = own_data.OwnData(settings, store, tools.forget)
+    served = [
+        (ses_events, ses_events.SesEvents(settings, store, certificates, confirm, emitter)),
+        (requests, requests.Requests(settings, store, emitter, wrong, page_lookup)),
+        (articles, articles.ArticleApi(settings, store, emitter, wrong_passwords)),
+        (unsubscribe, unsubscribe.Unsubscribing(settings, store)),
+        *([(join, join.Joining(settings, store))] if settings.signup else []),
+        (preferences, preferences.Preferences(settings, store, data)),
+        *([(own_data, data)] if data else []),
+        (web_archive, web_archive.WebArchive(settings, store)),
+        *api.served(settings, store, wrong),
+        (media, media.Media(settings.mailout_home / "media")),
+        (progress, progress.QueueOverHttp(settings, store, queue_forecast)),
+    ]
+    app.state.parts = {type(part): part for _, part in served}
+    app.state.parts[ApiToken] = ApiToken(settings.api_token, wrong)
     app.state.desk = Desk(settings, store, queue_forecast, emitter, wrong_passwords, tools)
-    for router in (
-        ses_events.routes,
-        requests.routes,
-        articles.routes,
-        unsubscribe.routes,
-        *([join.routes] if joining else []),
-        preferences.routes,
-        *([own_data.routes] if data else []),
-        web_archive.routes,
-        *api.ROUTERS,
-        media.routes,
-        progress.routes,
-    ):
-        app.router.routes += router.routes  # `include_router` would examine each of them a second time
+    for module, _ in served:
+        app.router.routes += module.routes.routes  # `include_router` would examine each a second time
     app.router.routes += dashboard.routes
 
     @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)

@@ -28,7 +28,6 @@ from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.letters.audience.places import FilterError
 from mailout.letters.audience.segment_tree import LONGEST_FILTER
 from mailout.letters.content.from_settings import require_way_out
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request as Asked
 from mailout.outbox.queue.port import RequestKind
@@ -73,8 +72,7 @@ class ArticleApi:
         self._store = store
         self._emitter = emitter
         self._wrong = wrong
-        self._rehearses = settings.mailout_transport == REHEARSING
-        self._articles = ArticleIntake(settings, store, rehearses=self._rehearses)
+        self._articles = ArticleIntake(settings, store, rehearses=settings.rehearses)
 
     async def send(self: Own, request: Request) -> JSONResponse:
         """Ask for a batch of an article. The same batch again is the same batch."""
@@ -100,7 +98,7 @@ class ArticleApi:
         except ValidationError as error:
             return _wrong_fields(_problems(error))
         try:
-            require_way_out(self._settings, rehearses=self._rehearses)
+            require_way_out(self._settings, rehearses=self._settings.rehearses)
         except Abort as abort:
             return _refusal(503, abort.code.upper(), str(abort))
         try:

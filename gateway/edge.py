@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,33 +36,23 @@ HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.i
 HEADERS_OVER_TLS = [*HEADERS, (b"strict-transport-security", b"max-age=31536000")]
 
 
+@dataclass
 class Edge:
     """Around everything, the error pages of the framework included."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        pages: Pages,
-        refusals: RefusalLog,
-        webhooks: RefusedWebhooks | None = None,
-        *,
-        seconds: float = ANSWER_SECONDS,
-        most: int = MOST_AT_ONCE,
-    ) -> None:
-        self._app = app
-        self.pages = pages
-        self.refusals = refusals
-        self.webhooks = webhooks
-        self._seconds = seconds
-        self._most = most
-        self._running = 0
+    app: ASGIApp
+    pages: Pages
+    refusals: RefusalLog
+    webhooks: RefusedWebhooks | None
+    seconds: float  # for an answer
+    _running: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         answer = _Answer(self, scope, receive, send)
-        if self._running >= self._most:
+        if self._running >= MOST_AT_ONCE:
             await answer.refuse(503, "too many requests at once")
             return
         if (why := _misshapen(scope)) is not None:
@@ -69,10 +60,10 @@ class Edge:
             return
         _drop_long_cookies(scope)
         self._running += 1
-        late = asyncio.get_running_loop().call_later(self._seconds, answer.too_late)
+        late = asyncio.get_running_loop().call_later(self.seconds, answer.too_late)
         try:
             # It cannot be stopped in the middle of a write. What it stores is known by its id.
-            await self._app(scope, receive, answer.send)
+            await self.app(scope, receive, answer.send)
         finally:
             late.cancel()
             self._running -= 1

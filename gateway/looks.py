@@ -15,7 +15,6 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.kinds.mailouts.requests import EVENT_SECONDS
 from mailout.outbox.delivery import outbox_rows
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.feedback import feedback_rows, ingest
@@ -46,7 +45,7 @@ def looks(
     """`pages`: Notion's, `queue`: SQS's, where they are set up."""
     yield Look("the queue", QUEUE_EVENT, STORE_SECONDS, lambda: _queue(settings, store))
     yield Look("slow mailouts", QUEUE_EVENT, SLOW_LOOK_SECONDS, lambda: _slow(settings, store))
-    singles = _SingleMails(store, rehearsal=_rehearses(settings))
+    singles = _SingleMails(store, rehearsal=settings.rehearses)
     yield Look("single mails", SINGLE_MAILS_EVENT, SINGLE_MAILS_SECONDS, singles.find)
     yield Look("welcome letters", QUEUE_EVENT, STORE_SECONDS, lambda: _welcomes(settings, store))
     yield Look("events that wait", EVENTS_EVENT, STORE_SECONDS, lambda: _inbox(store))
@@ -61,25 +60,21 @@ def looks(
 
 def _queue(settings: Settings, store: Store) -> Found:
     lease = Timing.of(settings.lock_seconds).lease
-    return unattended(store, lease=lease, rehearses=_rehearses(settings), unanswered_for=EVENT_SECONDS)
+    return unattended(store, lease=lease, rehearses=settings.rehearses, unanswered_for=EVENT_SECONDS)
 
 
 def _welcomes(settings: Settings, store: Store) -> Found:
     """Who joined a list and has no letter in the outbox yet."""
-    rehearsal, since = _rehearses(settings), store.now() - WELCOME_SECONDS
+    rehearsal, since = settings.rehearses, store.now() - WELCOME_SECONDS
     owed = sign_up_rows.owed_welcomes(store, since, rehearsal=rehearsal)
     return {welcome_id(one.list_key, one.email, rehearsal=rehearsal): 0.0 for one in owed}
 
 
 def _slow(settings: Settings, store: Store) -> Found:
-    now, rehearses = store.now(), _rehearses(settings)
+    now, rehearses = store.now(), settings.rehearses
     speed = rate_of(outbox_rows.begun_since(store, now - SPEED_SECONDS, rehearsal=rehearses), now)
     rate = settings.send_rate(rehearses=rehearses)
     return slow_or_tested(store, rehearses=rehearses, speed=speed, rate=rate)
-
-
-def _rehearses(settings: Settings) -> bool:
-    return settings.mailout_transport == REHEARSING
 
 
 def _inbox(store: Store) -> Found:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from mailout.base.errors import StoreError
-from mailout.insight.history.port import REFUSALS_KEPT, Noticed
+from mailout.insight.history.port import REFUSALS_KEPT, History
 
 log = logging.getLogger("mailout.gateway")
 
@@ -71,7 +71,7 @@ class RefusedWebhooks:
     """For the dashboard: counted by reason. However many come, one write every few seconds, of so many kinds
     at most."""
 
-    def __init__(self, store: Noticed, *, every: float = WRITE_REFUSALS_SECONDS) -> None:
+    def __init__(self, store: History, *, every: float = WRITE_REFUSALS_SECONDS) -> None:
         self._store = store
         self._every = every
         self._counts: Counter[tuple[str, str]] = Counter()

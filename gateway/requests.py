@@ -12,6 +12,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -38,7 +39,6 @@ from mailout.base.settings import Settings
 from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.refs import page_id_of
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import QueueStore, mailout_or_none
 from mailout.outbox.queue.port import Request as Asked
@@ -85,52 +85,47 @@ PageLookup = Callable[[str], NotionPage]
 """Raises SourceNotFound for a page that is not there."""
 
 
+@dataclass(eq=False, repr=False)
 class Requests:
-    def __init__(
-        self,
-        settings: Settings,
-        store: QueueStore,
-        emitter: Emitter | None,
-        wrong: WrongTokens,
-        page_lookup: PageLookup | None = None,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._emitter = emitter
-        self._wrong = wrong
-        self._page_lookup = page_lookup
-        self._handshakes = NotionHandshakes(settings)
+    settings: Settings
+    store: QueueStore
+    emitter: Emitter | None
+    wrong: WrongTokens
+    page_lookup: PageLookup | None
+
+    def __post_init__(self) -> None:
+        self._handshakes = NotionHandshakes(self.settings)
 
     async def send_mailout(self: Own, request: Request) -> RequestAccepted:
         """Ask for a mailout. It is written down when this answers; the same within a minute is one."""
         wanted = given(MailoutRequest, await read_body(request, MAX_SMALL_BODY), code=400)
-        ref = await run_in_threadpool(_ref_of, wanted, self._store)
+        ref = await run_in_threadpool(_ref_of, wanted, self.store)
         is_test = wanted.test
-        if self._page_lookup is not None and page_id_of(ref):
-            says_test = await run_in_threadpool(_look_for, ref, self._page_lookup)
+        if self.page_lookup is not None and page_id_of(ref):
+            says_test = await run_in_threadpool(_look_for, ref, self.page_lookup)
             is_test = says_test if is_test is None else is_test
-        if not is_test and self._settings.mailout_transport != REHEARSING:
-            await run_in_threadpool(_refuse_if_sent, ref, self._store)
+        if not is_test and not self.settings.rehearses:
+            await run_in_threadpool(_refuse_if_sent, ref, self.store)
         return RequestAccepted(ok=True, ref=ref, new=await self._ask(Asked.of(ref, wanted.test)))
 
     async def notion(self: Own, request: Request) -> JSONResponse:
         """What Notion tells: an integration's webhook (signed), or a database automation's (a secret)."""
         signature = request.headers.get("x-notion-signature")
-        known = same(self._settings.notion_automation_secret, request.headers.get("x-mailout-secret"))
+        known = same(self.settings.notion_automation_secret, request.headers.get("x-mailout-secret"))
         raw = await read_body(request, MAX_BODY if known or signature else MAX_SMALL_BODY)
         if known:
             page = page_id_of(str(_object_in(_object(raw), "data").get("id")))
             if page is None:
                 raise HTTPException(400)
             await self._ask(Asked.of(page, if_ready=True))
-        elif _signed(self._settings.notion_webhook_token, raw, signature):
+        elif _signed(self.settings.notion_webhook_token, raw, signature):
             body = _object(raw)
             entity = _object_in(body, "entity")
             page = page_id_of(str(entity.get("id"))) if entity.get("type") == "page" else None
             if page and body.get("type") in TELLING:
                 await self._ask(Asked.of(page, if_ready=True))
         else:
-            self._wrong.one_more(request)  # anybody may ask for a handshake
+            self.wrong.one_more(request)  # anybody may ask for a handshake
             if not await self._handshakes.take(request, _object(raw) if len(raw) <= HANDSHAKE_BYTES else {}):
                 request.state.why = "neither a good signature nor the secret"
                 return refusal(403)
@@ -138,9 +133,9 @@ class Requests:
 
     async def _ask(self, asked: Asked) -> bool:
         """Durable first; then Prefect gets an event, unless it got one just now. Whether it is new."""
-        new = await run_in_threadpool(self._store.ask, asked, repeat=REPEAT_SECONDS)
+        new = await run_in_threadpool(self.store.ask, asked, repeat=REPEAT_SECONDS)
         if new:
-            tell_prefect(self._emitter, asked)
+            tell_prefect(self.emitter, asked)
         return new
 
 

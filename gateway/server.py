@@ -90,22 +90,18 @@ def _ip(address: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | 
     return getattr(found, "ipv4_mapped", None) or found
 
 
+@dataclass
 class SlowReader:
     """Calls `stalled` when nothing of what waits for a client was taken from one look to the next."""
 
-    def __init__(
-        self,
-        transport: asyncio.WriteTransport,
-        later: Callable[[float, Callable[[], None]], asyncio.TimerHandle],
-        seconds: float,
-        stalled: Callable[[], None],
-    ) -> None:
-        self._transport = transport
-        self._later = later
-        self._seconds = seconds
-        self._stalled = stalled
-        self._waited = 0  # bytes, at the last look
-        self._timer = later(seconds, self._look)
+    transport: asyncio.WriteTransport
+    later: Callable[[float, Callable[[], None]], asyncio.TimerHandle]
+    seconds: float
+    stalled: Callable[[], None]
+    _waited: int = 0  # bytes, at the last look
+
+    def __post_init__(self) -> None:
+        self._timer = self.later(self.seconds, self._look)
 
     def took_some(self) -> None:
         self._waited = 0
@@ -114,12 +110,12 @@ class SlowReader:
         self._timer.cancel()
 
     def _look(self) -> None:
-        waiting = self._transport.get_write_buffer_size()
+        waiting = self.transport.get_write_buffer_size()
         if 0 < self._waited <= waiting:
-            self._stalled()
+            self.stalled()
             return
         self._waited = waiting
-        self._timer = self._later(self._seconds, self._look)
+        self._timer = self.later(self.seconds, self._look)
 
 
 class LimitedProtocol(HttpToolsProtocol):

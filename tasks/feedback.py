@@ -33,7 +33,7 @@ def poll_queue(engine: Engine) -> int:
 @with_engine
 def apply_events(engine: Engine) -> Applied:
     """Apply everything that waits. Safe to repeat: what is applied is marked in the same commit."""
-    applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
+    applied = engine.sending.apply_events()
     logger = get_run_logger()
     logger.info(
         "%d events, %d subscribers changed, %d messages confirmed, %d revoked",

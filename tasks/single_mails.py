@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from prefect import get_run_logger, task
@@ -14,9 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from mailout.app import notification_wiring
 from mailout.app.engine import Engine
 from mailout.app.single_mail_run import SingleMailRun
-from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import NotificationCounts
-from mailout.kinds.notifications.watch import dispatch
 from tasks.logs import with_engine
 
 
@@ -53,15 +51,8 @@ def send_notifications(
     engine: Engine, db: str | None, seconds: float, in_place: bool, stop: threading.Event
 ) -> NotificationCounts:
     """So long, or (0) once. Repeatable: what was sent and not reported is reported, and not sent again."""
-
-    def open_worker() -> NotificationWorker:
-        return notification_wiring.notification_worker(engine, Path(db) if db else None, in_place=in_place)
-
+    path = Path(db) if db else None
     with _finishing_on_sigterm(engine, stop):
-        if seconds:
-            counts = dispatch(open_worker, engine.clock, stop, seconds)
-        else:
-            with closing(open_worker()) as worker:
-                counts = worker.run(stop)
+        counts = notification_wiring.send_notifications(engine, path, seconds, stop, in_place=in_place)
     get_run_logger().info(counts.said())
     return counts

@@ -2,28 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
-from prefect import get_run_logger, task
+from prefect import State, Task, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import task_run
 
 from mailout.app.engine import Engine
 from mailout.app.sending import goes_on
 from mailout.base.clock import Clock
+from mailout.base.errors import SourceUnavailable, StoreUnavailable
+from mailout.insight.reporting.details import census_lines, census_table
+from mailout.insight.reporting.phrases import mode
 from mailout.insight.reporting.rendering import ledger_table, markdown_report
+from mailout.kinds.articles import article_rows
+from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.mailouts.reading import LoadedMailout
+from mailout.kinds.mailouts.requests import answer
 from mailout.letters.content import content_rows
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Request, RequestKind
 from tasks.artifacts import RunArtifact, show_markdown, show_table
-from tasks.letter import REPEATABLE, LetterRef
 from tasks.logs import hidden, with_engine
 
 NAMED = {"test": "test of", "rehearsal": "rehearsal of", "real": "mailout"}
 TIME_SLICE_SECONDS = 45.0
 """How long a mailout sends before it is asked whose turn it is."""
 PROGRESS_SECONDS = 3.0
+SLUG_LENGTH = 40
+
+
+class LetterRef:
+    """A mailout's id, and its subject as Prefect's pages may show it.
+
+    Every step returns the letter it was given: from that Prefect knows that the next one depends on it.
+    Not a dataclass, so that Prefect takes it as one thing.
+    """
+
+    def __init__(self, mailout: Mailout) -> None:
+        self.id = mailout.id
+        self.subject = hidden(mailout.subject)
+        self.mode = mode(mailout)
+        self.more_to_send = False
+
+    def __str__(self) -> str:
+        return self.subject if self.mode == "real" else f"{self.subject} ({self.mode})"
+
+    def artifact_key(self, kind: str) -> str:
+        """`report-the-garden-opens-1f3a9c20`. Prefect allows small letters, digits and dashes."""
+        words = re.sub(r"[^a-z0-9]+", "-", self.subject.lower()).strip("-")[:SLUG_LENGTH].strip("-")
+        return "-".join(filter(None, (kind, words, self.id[:8])))
+
+
+def if_transient(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """What is worth another try: somebody was away. A letter that must not be sent stays refused."""
+    error = state.result(raise_on_failure=False)
+    return isinstance(error, (SourceUnavailable, StoreUnavailable, OSError))
+
+
+REPEATABLE: Mapping[str, Any] = {
+    "cache_policy": NO_CACHE,
+    "retries": 3,
+    "retry_delay_seconds": 5,
+    "retry_condition_fn": if_transient,
+}
+"""A task that may run again: what it does twice is done once."""
+
+
+# ── From a page or file, or from the queue ──
 
 
 def _by_its_ref() -> str:
@@ -72,6 +123,42 @@ def use_rendered(engine: Engine, letter: LetterRef) -> LetterRef:
         content = content_rows.content(store, content_hash)
         get_run_logger().info("rendered before: %d bytes of HTML", len(content.html.encode()))
     return letter
+
+
+# ── An article: its slices, and the variants that they make for an audience ──
+
+
+@task(name="load slices", task_run_name="load slices: {order.article_key}", **REPEATABLE)
+@with_engine
+def load_slices(engine: Engine, order: ArticleOrder) -> int:
+    """How many slices would be sent now; an error if there is none. A known batch has kept its own."""
+    known = engine.intake.articles.known(order)
+    if known is not None:
+        return len(article_rows.article_batch(engine.store, known.id).slices)
+    found = engine.intake.articles.live_slices(order.article_key)
+    get_run_logger().info("%d slices of %s are published", len(found), order.article_key)
+    return len(found)
+
+
+@task(name="assemble variants", task_run_name="assemble variants: {order.article_key}", **REPEATABLE)
+@with_engine
+def assemble_variants(engine: Engine, order: ArticleOrder) -> LetterRef | None:
+    """Take the census, render each variant, enqueue the batch. None: there is nobody to send to.
+
+    Safe to repeat: the same batch is the same mailout.
+    """
+    mailout = answer(engine.intake, Request(order.to_ref(), RequestKind.ARTICLE))
+    if mailout is None:
+        return None
+    census = article_rows.article_batch(engine.store, mailout.id).census
+    summary = " ".join(census_lines(census))
+    get_run_logger().info("%s", summary)
+    rows = [{name: hidden(str(value)) for name, value in row.items()} for row in census_table(census)]
+    show_table(f"census-{mailout.id}", rows, f"Census: {summary}")
+    return LetterRef(mailout)
+
+
+# ── Every mailout ──
 
 
 @task(name="resolve recipients", task_run_name="resolve recipients: {letter}", **REPEATABLE)

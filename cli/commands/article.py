@@ -12,8 +12,8 @@ import typer
 
 from cli.commands.preview import SOMEBODY, refusal, write_and_show
 from cli.commands.send import Stop, ask_first, finish, run_here, starting
-from cli.engine import open_engine
-from cli.output import Json, note, print_json, say
+from cli.engine import command_group, open_engine
+from cli.output import Json, answer, note, print_json, say
 from cli.progress import showing
 from cli.show import near
 from cli.subscriber_import import writing
@@ -35,17 +35,14 @@ from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
 from mailout.letters.content.variables import filled, placeholders, variables_of
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = command_group(
+    "One article, put together for each reader from the slices for the places they belong to."
+)
 Key = Annotated[str, typer.Option("--article-key", help="Which article: the key of its slices.")]
 Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="FILTER", help="state=OH, list=news, or a segment's filter."),
 ]
-
-
-@app.callback()
-def commands() -> None:
-    """One article, put together for each reader from the slices for the places they belong to."""
 
 
 @app.command("import")
@@ -94,10 +91,7 @@ def pull(
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(_as_row(one) for one in slices)
-    if json:
-        print_json({"slices": len(slices), "file": str(out)})
-    else:
-        say(f"{count(len(slices), 'slice')} in {near(out)}.")
+    answer(json, {"slices": len(slices), "file": str(out)}, f"{count(len(slices), 'slice')} in {near(out)}.")
 
 
 @app.command()
@@ -179,10 +173,8 @@ def send(
     order = ArticleOrder.checked(campaign_tag, article_key, send_batch_id, _filter(filter), actor)
     id = _ready(engine, order, yes=yes, json=json)
     if id is None:
-        if json:
-            print_json({"sent": 0, "skipped": "NO_RECIPIENTS"})
-        else:
-            say("Nobody is in the audience: nothing was sent.")
+        nobody = "Nobody is in the audience: nothing was sent."
+        answer(json, {"sent": 0, "skipped": "NO_RECIPIENTS"}, nobody)
         return
     stop = Stop(engine)
     first = "Preparing" if direct else starting(engine.settings.mailout_home)

@@ -64,15 +64,20 @@ def requeue(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Their ids, or the beginnings of them.")],
     json: Json = False,
 ) -> None:
-    """Send them again, all or none. Each message waits in the queue, with all its attempts before it."""
+    """Try them again, all or none. Each message waits in the queue, with all its attempts before it; an
+    event of SES is read again."""
     engine = open_engine()
-    letters = list(dict.fromkeys(_find(engine, id)["id"] for id in ids))
+    letters = {letter["id"]: letter["topic"] for letter in (_find(engine, id) for id in ids)}
     mailouts = dead_letters.requeue(engine.store, *letters)
-    answer(
-        json,
-        {"requeued": letters, "mailouts": mailouts},
-        f"{count(len(letters), 'message')} waiting in the queue, in {count(len(mailouts), 'mailout')}.",
-    )
+    events = [*letters.values()].count(dead_letters.EVENTS)
+    said = []
+    if messages := len(letters) - events:
+        said.append(
+            f"{count(messages, 'message')} waiting in the queue, in {count(len(mailouts), 'mailout')}."
+        )
+    if events:
+        said.append(f"{count(events, 'event')} waiting to be read. To do it now: mailout events")
+    answer(json, {"requeued": [*letters], "mailouts": mailouts}, "\n".join(said))
 
 
 @app.command()

@@ -18,7 +18,6 @@ from mailout.app import examination
 from mailout.base.errors import SettingsError, UsageError
 from mailout.base.settings import load_settings
 from mailout.insight.doctor.checks import Check, CheckGroup, checked
-from mailout.outbox.delivery.port import REHEARSING
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -56,7 +55,7 @@ def doctor(json: Json = False) -> None:
 
 
 def _ready() -> str:
-    if load_settings().mailout_transport == REHEARSING:
+    if load_settings().rehearses:
         return "Ready to rehearse. Letters become files until you set MAILOUT_TRANSPORT=ses."
     return "Ready to send."
 

@@ -21,27 +21,26 @@ from mailout.outbox.feedback import ingest, suppression
 QUEUE_WAIT_SECONDS = 3
 """Seconds that a person at a terminal waits for the queue; the flow waits longer."""
 
-app = typer.Typer(
-    help="Apply what SES has reported; sync its suppression list.",
-    invoke_without_command=True,
-    epilog="Example: mailout events --json",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 suppressed = command_group("SES's own list of addresses that it no longer delivers to.")
 app.add_typer(suppressed, name="suppression")
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, epilog="Example: mailout events --json")
 def events(context: typer.Context, json: Json = False) -> None:
-    """Apply what SES has reported, from SQS and from the gateway's inbox."""
+    """Apply what SES has reported; sync its suppression list.
+
+    The events are taken from SQS and from the gateway's inbox.
+    """
     if context.invoked_subcommand is not None:
         return
     engine = open_engine()
     queue = wiring.event_queue(engine.settings)
     topics = engine.settings.sns_topic_arns
-    taken = 0 if queue is None else ingest.poll(engine.store, queue, topics, wait=QUEUE_WAIT_SECONDS)
-    applied = ingest.ingest(engine.store, engine.settings.bounce_policy)
+    applied, taken = engine.sending.apply_events(), 0  # first: the queue may be out of reach
+    if queue is not None:
+        taken = ingest.poll(engine.store, queue, topics, wait=QUEUE_WAIT_SECONDS)
+        applied += engine.sending.apply_events()
     if json:
         print_json({"from_queue": taken, **asdict(applied)})
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -16,16 +15,8 @@ from cli.show import near
 from cli.signals import stopping
 from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
-from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.watch import dispatch
 
-app = typer.Typer(
-    help="Send what a producer's SQLite queue of notifications asks for.",
-    invoke_without_command=True,
-    epilog="Example: mailout notify --db seats.db --once",
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 AN_HOUR = 3600.0
 DONE, FAILED, DEFERRED = 0, 1, 75
@@ -35,7 +26,7 @@ Db = Annotated[
 ]
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, epilog="Example: mailout notify --db seats.db --once")
 def notify(
     context: typer.Context,
     db: Db = None,
@@ -49,28 +40,23 @@ def notify(
     json: Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log.")] = False,
 ) -> None:
-    """Send notifications as they come, until Ctrl-C; with --once, those that are due now.
+    """Send what a producer's SQLite queue of notifications asks for.
 
-    With MAILOUT_TRANSPORT=folder it is a rehearsal: mails are written to a folder, and a copy of the database
-    is marked. Exit codes: 0 done, 1 some failed, 2 wrong usage or settings, 75 some have to wait.
+    As they come, until Ctrl-C; with --once, those that are due now. With MAILOUT_TRANSPORT=folder it is a
+    rehearsal: mails are written to a folder, and a copy of the database is marked. Exit codes: 0 done,
+    1 some failed, 2 wrong usage or settings, 75 some have to wait.
     """
     if context.invoked_subcommand is not None:
         return
     engine = open_engine(verbose=verbose)
-
-    def open_worker() -> NotificationWorker:
-        return notification_wiring.notification_worker(engine, db, in_place=in_place)
-
     with stopping(engine.sending.stop) as stop:
         if prefect:
             _as_flows(engine, db, in_place, stop)
             return
-        if once:
-            with closing(open_worker()) as worker:
-                counts = worker.run(stop)
-        else:
+        if not once:
             note("Sending notifications as they come. Ctrl-C ends it.")
-            counts = dispatch(open_worker, engine.clock, stop, float("inf"))
+        seconds = 0 if once else float("inf")
+        counts = notification_wiring.send_notifications(engine, db, seconds, stop, in_place=in_place)
     if json:
         print_json(counts.as_json())
     else:

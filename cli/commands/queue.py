@@ -10,10 +10,11 @@ from cli.commands.messages import retry_single_mails, show_single_mails
 from cli.engine import command_group, open_engine
 from cli.names import find_mailout, find_message
 from cli.output import Json, Yes, answer, confirm, print_json, say
-from cli.show import show_mailout, show_mailouts
+from cli.show import show_mailouts
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, edited_meanwhile
+from mailout.insight.reporting.plain import status_lines
 from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
@@ -213,7 +214,8 @@ def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
     if json:
         print_json(mailout_dict(mailout, engine.queue_forecast.forecast(mailout.id)))
     else:
-        show_mailout(engine, mailout)
+        say(f"Mailout {mailout.id}")
+        say("\n".join(status_lines(mailout, engine.limits.timezone)))
 
 
 def _goes_on(json: bool) -> None:

@@ -97,12 +97,11 @@ def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
             raise UsageError(f"{check.name}: {check.message}.", remedy=check.remedy or None)
         note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
     sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
-    edited = f"{about.edited} " if about.edited else ""
+    if about.edited:
+        note(about.edited)
     if about.snoozed:
         note(f"{count(about.snoozed, 'person', 'people')} asked for a pause and will not get it.")
-    confirm(
-        f"{edited}“{about.subject}” goes to {about.reach} through Amazon SES, from {sender}. Send it?", yes
-    )
+    confirm(f"“{about.subject}” goes to {about.reach} through Amazon SES, from {sender}. Send it?", yes)
 
 
 def require_provider(engine: Engine) -> None:

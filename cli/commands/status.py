@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -18,7 +19,8 @@ from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.errors import UsageError
-from mailout.base.time_format import iso, spoken
+from mailout.base.time_format import iso, lasting, spoken
+from mailout.insight.alerts.conditions import EVENTS_WAIT_SECONDS
 from mailout.insight.reporting.codes import remedy_of
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, single_mails_wait
 from mailout.insight.reporting.plain import summary_lines
@@ -79,6 +81,7 @@ def _overview(engine: Engine, json: bool) -> None:
     left_out = subscriber_rows.unreachable(engine.store)
     singles = engine.store.single_mails_waiting(rehearsal=engine.rehearses)
     planned = queue_rows.planned(engine.store)
+    events = feedback_rows.inbox(engine.store)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
         print_json(
@@ -87,6 +90,7 @@ def _overview(engine: Engine, json: bool) -> None:
                 "left_out": dict(left_out),
                 "all_paused": paused,
                 "single_mails": single_mails_dict(singles),
+                "events_waiting": events["waiting"],
                 "planned": [request_dict(one) for one in planned],
                 "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
             }
@@ -99,6 +103,10 @@ def _overview(engine: Engine, json: bool) -> None:
         say(ALL_PAUSED)
     if held := single_mails_wait(singles, engine.limits.timezone):
         say(held, style="bold yellow")
+    waited = engine.store.now() - (events["oldest"] or math.inf)
+    if waited > EVENTS_WAIT_SECONDS:
+        many = count(events["waiting"], "SES event waits", "SES events wait")
+        say(f"{many} to be applied, the oldest for {lasting(waited)}: mailout events", style="bold yellow")
     for one in planned:
         say(f"Scheduled for {spoken(one.not_before or 0.0, engine.limits.timezone)}: {one.ref}")
     say()

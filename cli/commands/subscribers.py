@@ -194,27 +194,23 @@ def show(
     zone = engine.limits.timezone
     say(person["email"], style="bold")
     since = f", since {spoken(person['status_updated_at'], zone)}" if person["status_updated_at"] else ""
-    say(f"  {'status':<14}  {person['status']}{since}")
-    facts: dict[str, object] = {name: person.get(name) for name in FACTS}
+    facts: list[tuple[str, object]] = [("status", f"{person['status']}{since}")]
+    facts += [(name, value) for name in FACTS if (value := person.get(name))]
     times = {"known since": person["created_at"], "unsubscribed": person["left_at"]}
     times |= {"complained": person["complained_at"], "pause until": person["snoozed_until"]}
-    facts |= {words: spoken(at, zone) for words, at in times.items() if at}
+    facts += [(words, spoken(at, zone)) for words, at in times.items() if at]
     if person["email_norm"] != person["email"]:
-        facts["written to"] = person["email_norm"]
-    for name, value in facts.items():
-        if value:
-            say(f"  {name:<14}  {value}")
+        facts.append(("written to", person["email_norm"]))
     for entry in person["lists"]:
         since = f" (joined {spoken(entry['joined_at'], zone)})" if entry["joined_at"] else ""
         if entry["unsubscribed_at"]:
             since = f" (off since {spoken(entry['unsubscribed_at'], zone)})"
-        say(f"  {'list':<14}  {entry['list_key']}{since}")
+        facts.append(("list", f"{entry['list_key']}{since}"))
     for one in consents:
         said = f"{one['list_key']}, {spoken(one['at'], zone)}, on {one['source']}: {one['wording']}"
-        say(f"  {'agreed to':<14}  {said}")
-    for ocd_id in person["ocd_ids"]:
-        say(f"  {'ocd_id':<14}  {ocd_id}")
-    for name, value in person["attributes"].items():
+        facts.append(("agreed to", said))
+    facts += [("ocd_id", ocd_id) for ocd_id in person["ocd_ids"]]
+    for name, value in [*facts, *person["attributes"].items()]:
         say(f"  {name:<14}  {value}")
 
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from gateway.access import WrongTokens
 from gateway.api import recipients, single_mails
 from gateway.api.callers import Callers
-from gateway.api.recipients import RecipientApi
-from gateway.api.single_mails import SingleMailApi
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content.from_settings import brand_of, footer_of
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.store import Store
 
-ROUTERS = (single_mails.routes, recipients.routes)
 
-
-def parts(settings: Settings, store: Store, wrong: WrongTokens) -> tuple[SingleMailApi, RecipientApi]:
+def served(settings: Settings, store: Store, wrong: WrongTokens) -> list[tuple[ModuleType, object]]:
+    """The modules with the routes, and what these work with."""
     callers = Callers(store, wrong)
     intake = SingleMailIntake(
         lambda: footer_of(settings),
-        settings.mailout_transport == REHEARSING,
+        settings.rehearses,
         brand_of(settings),
         settings.org_name or settings.from_name or "",
     )
-    return SingleMailApi(store, callers, intake), RecipientApi(store, callers)
+    return [
+        (single_mails, single_mails.SingleMailApi(store, callers, intake)),
+        (recipients, recipients.RecipientApi(store, callers)),
+    ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
+from gateway.answers import body_of, schema_of
 from mailout.kinds.single_mails.single_mails import (
     MAX_HEADERS,
     MAX_NAME,
@@ -214,34 +214,9 @@ EXTERNAL_ID = ("externalId", "path", "Your own name for the recipient")
 
 
 def described(*parameters: tuple[str, str, str], body: type[BaseModel] | None = None) -> dict[str, Any]:
-    """For an operation that reads its request itself: the framework would take longer than all the rest.
-
-    The body is one schema: references would point nowhere.
-    """
-    told: dict[str, Any] = {
-        "parameters": [
-            {"name": name, "in": place, "description": said, "required": place == "path", "schema": _TEXT}
-            for name, place, said in (_AUTHORIZATION, _REQUEST_ID, *parameters)
-        ]
-    }
-    if body is not None:
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema_of(body)}}}
-    return told
-
-
-@cache
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    schema = model.model_json_schema()
-    return dict(_inlined(schema, schema.pop("$defs", {})))
-
-
-def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
-    if isinstance(part, Mapping):
-        if "$ref" in part:
-            named = definitions[part["$ref"].rpartition("/")[2]]
-            rest = {name: value for name, value in part.items() if name != "$ref"}
-            return _inlined(named, definitions) | rest
-        return {name: _inlined(value, definitions) for name, value in part.items()}
-    if isinstance(part, Sequence) and not isinstance(part, str):
-        return [_inlined(one, definitions) for one in part]
-    return part
+    """For an operation that reads its request itself: the framework would take longer than all the rest."""
+    told = [
+        {"name": name, "in": place, "description": said, "required": place == "path", "schema": _TEXT}
+        for name, place, said in (_AUTHORIZATION, _REQUEST_ID, *parameters)
+    ]
+    return {"parameters": told, **(body_of(body) if body else {})}

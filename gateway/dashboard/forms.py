@@ -8,6 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -112,8 +113,9 @@ class KeptFiles:
         places = list(self._folder.iterdir()) if self._folder.is_dir() else []
         kept = [place for place in places if _TOKEN.fullmatch(place.name)]
         for place in kept:
-            if place.stat().st_mtime <= self._now() - UPLOAD_KEPT_SECONDS:
-                shutil.rmtree(place, ignore_errors=True)
+            with suppress(FileNotFoundError):  # imported meanwhile
+                if place.stat().st_mtime <= self._now() - UPLOAD_KEPT_SECONDS:
+                    shutil.rmtree(place, ignore_errors=True)
         if any(place.exists() for place in kept) and not self._waits:
             self._waits = True
             self._later(UPLOAD_KEPT_SECONDS, self._again)

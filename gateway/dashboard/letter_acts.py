@@ -87,22 +87,25 @@ def act_on_letter(act: AdminAct, id: str, name: str) -> Response:
     act.back_to("/" if form.get("back") == "home" else f"/letters/{id}")
     if name == "resume" and not form.get("sure") and _was_edited(desk, before):
         return act.page("resume.html.j2", mailout=before, edited=edited_meanwhile(before))
-    retried = 0
     match name:
         case "pause":
             actions.pause(desk.store, id, form.get("note").strip()[:500] or None)
+            said = "It is paused. Messages that are being sent are finished."
         case "resume":
             actions.resume(desk.store, id)
+            said = "It goes on within a minute."
         case "cancel":
-            actions.cancel(desk.store, id)
+            said = _cancelled(before, actions.cancel(desk.store, id))
         case "retry":
-            retried = actions.retry(desk.store, id)
+            said = _retried(actions.retry(desk.store, id), desk.store.mailout(id).ledger.failed)
         case "publish":
             web_archive.publish(desk.store, id)
+            said = "It is in the archive on the web, from its first message on."
         case "unpublish":
             web_archive.unpublish(desk.store, id)
+            said = "Within a minute it is gone from the archive on the web."
     _tell_page(desk, id)
-    return act.done(DONE[name], id, what_happened(name, before, desk.store.mailout(id), retried))
+    return act.done(DONE[name], id, said)
 
 
 @routes.post("/pause-all")
@@ -156,21 +159,13 @@ def check_number(act: Action, size: int) -> None:
         raise UsageError(f"Nothing is sent: it would go to {size:,}, and that is not what you typed.")
 
 
-def what_happened(act: str, before: Mailout, after: Mailout, retried: int = 0) -> str:
-    """In numbers, as the store has them afterwards."""
+def _retried(n: int, failed: int) -> str:
+    stays = f" {count(failed, 'other stays', 'others stay')} failed." if failed else ""
+    return f"{count(n, 'message is', 'messages are')} tried again within a minute.{stays}"
+
+
+def _cancelled(before: Mailout, after: Mailout) -> str:
     ledger = after.ledger
-    match act:
-        case "pause":
-            return "It is paused. Messages that are being sent are finished."
-        case "resume":
-            return "It goes on within a minute."
-        case "retry":
-            stays = f" {count(ledger.failed, 'other stays', 'others stay')} failed." if ledger.failed else ""
-            return f"{count(retried, 'message is', 'messages are')} tried again within a minute.{stays}"
-        case "publish":
-            return "It is in the archive on the web, from its first message on."
-        case "unpublish":
-            return "Within a minute it is gone from the archive on the web."
     unsure = ledger.in_flight + ledger.unknown
     if not ledger.sent + unsure:
         return "Cancelled. Nobody got it."

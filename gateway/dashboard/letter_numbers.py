@@ -13,7 +13,7 @@ from mailout.insight.reporting.phrases import CAME_BACK, reported
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.summary import (
     FAILED,
-    FailureGroup,
+    FIRST_ADDRESSES,
     Summary,
     Timeline,
     failure_groups,
@@ -24,16 +24,15 @@ from mailout.kinds.articles import article_rows
 from mailout.letters.audience.segment_tree import SegmentError
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
-from mailout.outbox.delivery.port import Message
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.mailout import Mailout
-from mailout.outbox.queue.port import QueueStore
 from mailout.store import Store
 
 READ_ALL_MESSAGES = 2_000
 """Up to so many messages are read one by one."""
 MOST_FAILED = 1_000
+"""Of more, these are counted by reason."""
 MOST_ADDRESSES = 50
 PLOTTED_MESSAGES = 10
 """A picture of fewer tells nothing."""
@@ -43,11 +42,13 @@ EVENTS = ("delivered", "bounced", "complained", "opened", "clicked")
 def summary_of(store: Store, mailout: Mailout) -> Summary:
     if mailout.ledger.recipients <= READ_ALL_MESSAGES:
         return summarise(store, mailout.id)
+    failed = outbox_rows.messages(store, mailout.id, limit=MOST_FAILED, states=FAILED)
+    unknown = outbox_rows.messages(store, mailout.id, limit=FIRST_ADDRESSES, states=[State.UNKNOWN])
     return Summary(
         mailout=mailout,
         as_of=store.now(),
-        failures=failures(store, mailout),
-        unknown_addresses=tuple(row["email"] for row in _rows(store, mailout.id, [State.UNKNOWN], 5)),
+        failures=failure_groups(failed, MOST_ADDRESSES),
+        unknown_addresses=tuple(row["email"] for row in unknown),
         timeline=timeline(store, mailout.id),
     )
 
@@ -77,11 +78,6 @@ def people_for(store: Store, mailout: Mailout) -> int:
     return sum(
         one["recipients"] for one in article_rows.article_batch(store, mailout.id).census.get("variants", ())
     )
-
-
-def failures(store: QueueStore, mailout: Mailout) -> tuple[FailureGroup, ...]:
-    """By reason, from the first thousand; the count is of these."""
-    return failure_groups(_rows(store, mailout.id, FAILED, MOST_FAILED), MOST_ADDRESSES)
 
 
 def timeline(store: History, mailout_id: str) -> Timeline | None:
@@ -131,7 +127,3 @@ def letters_charts(letters: Sequence[Mailout], zone: tzinfo) -> Sequence[Chart]:
 
 def _ended(mailout: Mailout) -> float:
     return mailout.completed_at or mailout.created_at
-
-
-def _rows(store: QueueStore, id: str, states: Sequence[State], most: int) -> Sequence[Message]:
-    return outbox_rows.messages(store, id, limit=most, states=states)

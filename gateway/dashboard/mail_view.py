@@ -14,11 +14,11 @@ from fastapi.responses import HTMLResponse
 from gateway.dashboard.desk import Desk, signed_in
 from mailout.base.addresses import address_of
 from mailout.base.errors import NotFound
+from mailout.base.select import Reads
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.content import content_rows
 from mailout.letters.content.layout import preheader_in
 from mailout.letters.content.model import Content
-from mailout.letters.content.port import Contents
 from mailout.letters.content.sample import SAMPLE_READER, shown_to
 from mailout.outbox.queue.mailout import Mailout
 
@@ -95,7 +95,7 @@ def mail_page(desk: Desk, view: MailView | None, *, dark: bool = False) -> HTMLR
     return HTMLResponse(with_own_pictures(html, desk.settings.mailout_home / "media"), headers=HEADERS)
 
 
-def content_of(store: Contents, mailout: Mailout) -> Content | None:
+def content_of(store: Reads, mailout: Mailout) -> Content | None:
     if mailout.content_hash is None:
         return None
     try:

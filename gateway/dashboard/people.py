@@ -316,15 +316,7 @@ def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart |
     days = [*((day, counts) for day, counts in known if day != today), (today, people_now(desk))]
     if len(days) < 2:
         return None
-    lines = [
-        Line(status, [(_noon(day), counts.get(status, 0)) for day, counts in days]) for status in statuses
-    ]
-    return chart("people", "People over the last 90 days", lines, label=_label)
-
-
-def _noon(day: str) -> float:
-    return date.fromisoformat(day).toordinal() * 86_400.0
-
-
-def _label(at: float) -> str:
-    return short_day(date.fromordinal(round(at / 86_400)))
+    counted = [(date.fromisoformat(day).toordinal(), counts) for day, counts in days]
+    lines = [Line(status, [(day, counts.get(status, 0)) for day, counts in counted]) for status in statuses]
+    title = "People over the last 90 days"
+    return chart("people", title, lines, label=lambda day: short_day(date.fromordinal(round(day))))

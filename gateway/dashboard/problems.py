@@ -46,9 +46,8 @@ def close(act: AdminAct) -> Response:
 @routes.post("/problems/requeue")
 def requeue(act: AdminAct) -> Response:
     act.back_to("/problems")
-    id, store = act.form.get("id"), act.desk.store
-    if not store.requeue_dead_letter(id):
-        dead_letters.requeue(store, id)
+    id = act.form.get("id")
+    dead_letters.requeue(act.desk.store, id)
     return act.done("requeued a dead letter", id, "It is tried again within a minute.")
 
 

@@ -24,7 +24,6 @@ from mailout.base.signed_links import SignedLinks, TokenData
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience.list_rows import List, lists, public_lists
 from mailout.letters.content.from_settings import brand_of
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.readers.confirmations import PURPOSE, ConfirmationMails
 from mailout.readers.port import CONFIRM_SECONDS, Asked, Confirmation, Confirmed
 from mailout.store import Store
@@ -59,7 +58,7 @@ class Joining:
             settings.org_address or "",
             brand_of(settings),
             ZoneInfo(settings.send_timezone),
-            settings.mailout_transport == REHEARSING,
+            settings.rehearses,
         )
 
     def form(self: Own, request: Request, key: ListKey = None) -> Response:

@@ -22,7 +22,6 @@ from mailout.insight.history import history_rows
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import Language
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.single_mails import OURS, SignedLink, SingleMail
 from mailout.outbox.feedback import feedback_rows
 from mailout.readers.link_mail import link_mail
@@ -56,13 +55,8 @@ class OwnData:
         self._secrets = settings.unsubscribe_keys[:1]  # a link lasts an hour: no older secret
         self._sender = settings.org_name or ""
         self._brand = brand_of(settings)
-        self._is_rehearsal = settings.mailout_transport == REHEARSING
+        self._is_rehearsal = settings.rehearses
         self._pages = Pages(settings)
-
-    @staticmethod
-    def is_possible(settings: Settings) -> bool:
-        """Without `PUBLIC_URL` and a secret there are no links to mail."""
-        return bool(settings.public_url and settings.unsubscribe_keys)
 
     def mail(self, email: str, what: Confirmed, words: Language) -> None:
         """Into the outbox. Its id makes it one an hour."""

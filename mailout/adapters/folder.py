@@ -8,11 +8,11 @@ import os
 import re
 import tempfile
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
 from mailout.base.clock import Clock
-from mailout.letters.content.model import Content
 from mailout.outbox.delivery.mime import Envelope
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Outcome, OutcomeKind
@@ -43,7 +43,7 @@ class FolderTransport:
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
         self._clock = clock
-        self._envelopes: dict[str, Envelope] = {}
+        self._envelope = lru_cache(ENVELOPES_KEPT)(Envelope)
         self._made: set[Path] = set()
 
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]:
@@ -53,7 +53,7 @@ class FolderTransport:
         return None
 
     def close(self) -> None:
-        self._envelopes.clear()
+        self._envelope.cache_clear()
 
     def _accept(self, mail: Mail) -> Outcome:
         try:
@@ -70,14 +70,6 @@ class FolderTransport:
         except OSError as error:
             return self._stop(error)
         return Outcome(OutcomeKind.SENT, provider_message_id=f"folder-{mail.attempt.id}-{mail.attempt.epoch}")
-
-    def _envelope(self, content: Content) -> Envelope:
-        envelope = self._envelopes.get(content.hash)
-        if envelope is None:
-            if len(self._envelopes) >= ENVELOPES_KEPT:
-                self._envelopes.clear()
-            envelope = self._envelopes[content.hash] = Envelope(content)
-        return envelope
 
     def _write(self, mail: Mail, message: bytes) -> None:
         folder = self._directory / safe_name(mail.mailout_id or "single")

@@ -15,7 +15,6 @@ from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.content.document import problem_line
 from mailout.letters.content.preflight import findings
-from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.queue.mailout import Mailout
 from mailout.store import Store
 
@@ -83,7 +82,7 @@ class Drafts:
                     media_store(settings),
                     sources(notion, clock),
                     EmailsForTests(settings),
-                    rehearses=settings.mailout_transport == REHEARSING,
+                    rehearses=settings.rehearses,
                 )
             return self._made
 

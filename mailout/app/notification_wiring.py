@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,8 @@ from mailout.base.private_files import make_home
 from mailout.base.settings import Settings
 from mailout.kinds.notifications.job import LOCK_SECONDS, WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
-from mailout.kinds.notifications.port import ProducerQueue
+from mailout.kinds.notifications.port import NotificationCounts, ProducerQueue
+from mailout.kinds.notifications.watch import dispatch
 from mailout.letters.content.notification_templates import NotificationTemplates
 from mailout.outbox.delivery.protocol import Timing
 
@@ -64,6 +66,17 @@ def notification_worker(
             on_a_copy=on_a_copy,
         ),
     )
+
+
+def send_notifications(
+    engine: Engine, db: Path | None, seconds: float, stop: threading.Event, *, in_place: bool
+) -> NotificationCounts:
+    """As they come, for so long; 0: those that are due now, once."""
+    open_worker = partial(notification_worker, engine, db, in_place=in_place)
+    if seconds:
+        return dispatch(open_worker, engine.clock, stop, seconds)
+    with closing(open_worker()) as worker:
+        return worker.run(stop)
 
 
 def requeue_notification(settings: Settings, id: int, db: Path | None = None) -> None:

@@ -90,8 +90,6 @@ class QueueRun:
 
     def _next(self) -> Mailout | None:
         store = self.sending.store
-        if queue_rows.all_paused(store) and not self.in_hand:
-            return None
         waiting = [store.mailout(id) for id in self.in_hand]
         if not queue_rows.all_paused(store):
             waiting += [

@@ -38,6 +38,8 @@ from mailout.outbox.delivery.recovery import reap
 from mailout.outbox.delivery.sender import Sender
 from mailout.outbox.delivery.store_retry import wait_for_store
 from mailout.outbox.delivery.throttling import Throttling
+from mailout.outbox.feedback.ingest import ingest
+from mailout.outbox.feedback.port import Applied
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.deferrals import Deferrals, defer
 from mailout.outbox.queue.limits import Limits, after_errors, buckets, window_closes
@@ -88,8 +90,13 @@ class Sending:
         """What the mailout's summary should say besides."""
         return self._concurrency.notes.get(id)
 
+    def apply_events(self) -> Applied:
+        """What SES has reported and the inbox holds: who complained a minute ago gets nothing more."""
+        return ingest(self.store, self.settings.bounce_policy, self.settings.sns_topic_arns)
+
     def freeze(self, id: str) -> Mailout:
         """Write the audience into the outbox, once. A crash in between goes on where it was."""
+        self.apply_events()
         mailout = self.store.mailout(id)
         if mailout.frozen_at is None and mailout.is_test:
             self.store.freeze_recipients(id, self.test_emails.recipients())
@@ -118,6 +125,7 @@ class Sending:
         """Begin to send it if it is due and mail may leave now; else it waits, and says why."""
         waiting = self.store.mailout(id)
         require_same_transport(waiting, self.rehearses)
+        self.apply_events()  # it may have been frozen long ago
         unread: SourceUnavailable | None = None
         if self.settings.require_test:
             try:

@@ -40,16 +40,13 @@ class SingleMailRun:
 
     def take_over(self) -> bool:
         """Whether it is this run's turn: nobody sends, or whoever did has ended meanwhile."""
-        clock = self._sending.clock
+        sending, clock = self._sending, self._sending.clock
         until = clock.monotonic() + HANDOVER_WAIT_SECONDS
-        while self._is_served():
+        while sending.store.single_mails_waiting(rehearsal=sending.rehearses).is_served:
             if clock.monotonic() >= until:
                 return False
             clock.sleep(HANDOVER_POLL_SECONDS)
         return True
-
-    def _is_served(self) -> bool:
-        return self._sending.store.single_mails_waiting(rehearsal=self._sending.rehearses).is_served
 
     def run(self, seconds: float) -> bool:
         """Until its time is up; False: somebody has asked it to stop."""

@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -193,31 +192,30 @@ def media_store(settings: Settings) -> MediaStore:
     )
 
 
-def _fetched(clock: Clock, url: str) -> bytes:
-    from mailout.adapters.notion.downloads import download
-
-    return download(url, clock=clock)
-
-
 def sources(notion: NotionPages | None, clock: Clock) -> Callable[[str], Source]:
     """Where a ref is read: a Notion page, or a Markdown file."""
-    return partial(_source_of, notion, clock)
 
+    def fetch(url: str) -> bytes:
+        from mailout.adapters.notion.downloads import download
 
-def _source_of(notion: NotionPages | None, clock: Clock, ref: str) -> Source:
-    if page_id_of(ref):
-        if notion is None:
-            raise SettingsError(
-                "NOTION_TOKEN: is missing, and this is a Notion page.",
-                remedy="Make an integration in Notion, share the page with it, and set its token.",
-            )
-        return notion
-    if names_a_file(ref):
-        return MarkdownFiles(partial(_fetched, clock))
-    raise UsageError(
-        f"{ref} is neither a Notion page nor a Markdown file.",
-        remedy="Give a page's id or address, or the path of a file that is there.",
-    )
+        return download(url, clock=clock)
+
+    def source_of(ref: str) -> Source:
+        if page_id_of(ref):
+            if notion is None:
+                raise SettingsError(
+                    "NOTION_TOKEN: is missing, and this is a Notion page.",
+                    remedy="Make an integration in Notion, share the page with it, and set its token.",
+                )
+            return notion
+        if names_a_file(ref):
+            return MarkdownFiles(fetch)
+        raise UsageError(
+            f"{ref} is neither a Notion page nor a Markdown file.",
+            remedy="Give a page's id or address, or the path of a file that is there.",
+        )
+
+    return source_of
 
 
 def notion_pages(settings: Settings, clock: Clock, *, seconds: float | None = None) -> NotionPages | None:
@@ -231,11 +229,11 @@ def notion_pages(settings: Settings, clock: Clock, *, seconds: float | None = No
     return NotionPages(replace(config, timeout=seconds, attempts=1) if seconds else config, clock)
 
 
-def notion_databases(settings: Settings, clock: Clock | None = None) -> NotionDatabases:
+def notion_databases(settings: Settings) -> NotionDatabases:
     """Makes the databases to write in."""
     from mailout.adapters.notion import NotionConfig, NotionDatabases
 
-    return NotionDatabases(NotionConfig.of(settings), clock or SystemClock())
+    return NotionDatabases(NotionConfig.of(settings), SystemClock())
 
 
 def page_lookup(settings: Settings, clock: Clock | None = None) -> Callable[[str], NotionPage] | None:
@@ -271,10 +269,10 @@ def archiving(engine: Engine, out: Path | None = None) -> Archiving:
 # ── What comes back ──────────────────────────────────────────────────────────────────────────────
 
 
-def sns_certificates(settings: Settings, clock: Clock | None = None) -> SnsCertificates:
+def sns_certificates(settings: Settings) -> SnsCertificates:
     from mailout.adapters.sns_certificates import SnsCertificates
 
-    return SnsCertificates(make_home(settings.mailout_home) / "certs", clock or SystemClock())
+    return SnsCertificates(make_home(settings.mailout_home) / "certs", SystemClock())
 
 
 def sns_topics(settings: Settings) -> SnsTopics:

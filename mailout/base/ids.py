@@ -37,8 +37,10 @@ def rehearsal_id(ref: str, content_hash: str, run: int = 1) -> str:
     return uuid_of("mailout", ref, "rehearsal", content_hash, *again)
 
 
-def article_id(campaign_tag: str, send_batch_id: str) -> str:
-    return uuid_of("article", campaign_tag, send_batch_id)
+def article_id(campaign_tag: str, send_batch_id: str, rehearsed: str | None = None) -> str:
+    """`rehearsed`: the hash of what is written to a folder. That never uses the real batch up."""
+    mark = () if rehearsed is None else ("rehearsal", rehearsed)
+    return uuid_of("article", campaign_tag, send_batch_id, *mark)
 
 
 def message_id(mailout: str, email: str) -> str:
@@ -58,11 +60,6 @@ def notification_id(
     content that is written to a folder."""
     mark = () if rehearsed is None else ("rehearsal", rehearsed)
     return uuid_of("notification", source, dedupe_key, subscription, str(requeues), *mark)
-
-
-def article_rehearsal_id(campaign_tag: str, send_batch_id: str, content_hash: str) -> str:
-    """A batch that is written to a folder: it never uses the real one up, and edited it is another one."""
-    return uuid_of("article", campaign_tag, send_batch_id, "rehearsal", content_hash)
 
 
 def sign_up_key(email: str, lists: Sequence[str], at: float) -> str:

@@ -158,25 +158,19 @@ def _must(complaint: str, holds: Callable[[Any], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _must_have(characters: int, advice: str) -> AfterValidator:
+    """So many at least, of a secret."""
+    complaint = f"must have at least {characters} characters; {advice}"
+    return _must(complaint, lambda secret: len(secret.get_secret_value()) >= characters)
+
+
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+")
 _LOCALE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?")
 _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _SES_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-Password = Annotated[
-    SecretStr,
-    _must(
-        f"must have at least {SHORTEST_PASSWORD} characters; a few words are easy to keep",
-        lambda password: len(password.get_secret_value()) >= SHORTEST_PASSWORD,
-    ),
-]
-ApiToken = Annotated[
-    SecretStr,
-    _must(
-        f"must have at least {SHORTEST_TOKEN} characters; make one with `openssl rand -hex 32`",
-        lambda token: len(token.get_secret_value()) >= SHORTEST_TOKEN,
-    ),
-]
+Password = Annotated[SecretStr, _must_have(SHORTEST_PASSWORD, "a few words are easy to keep")]
+ApiToken = Annotated[SecretStr, _must_have(SHORTEST_TOKEN, "make one with `openssl rand -hex 32`")]
 ServiceKey = Annotated[
     SecretStr,
     _must(

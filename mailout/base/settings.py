@@ -220,6 +220,11 @@ class Settings(BaseModel):
         """None: as many as the rate and the latency need."""
         return None if self.send_concurrency == "auto" else self.send_concurrency
 
+    @property
+    def rehearses(self) -> bool:
+        """Letters become files in a folder, and nobody gets them."""
+        return self.mailout_transport == "folder"
+
     def send_rate(self, *, rehearses: bool) -> float:
         """Messages a second; 0: no limit. A rehearsal is held to a rate only if one was set."""
         unheld = rehearses and "send_rate_per_sec" not in self.model_fields_set

@@ -67,7 +67,7 @@ def engine(
     store.save_list(List("news", "Harbour news", public=True, welcome_ref=str(tmp_path / "hello.md")))
     store.save_list(List("weekly", "Weekly", "Each Monday.", public=True))
     settings = Settings(mailout_home=tmp_path, send_rate_per_sec=0, **SHARED)
-    config = SesConfig(mode=SesMode.SINGLE, from_email="news@example.org", endpoint_url=ses.url)
+    config = SesConfig(mode=SesMode.SINGLE, endpoint_url=ses.url)
     transport = SesTransport(config)
     yield wiring.build(settings, clock, store=store, transport=transport, inline=True)
     transport.close()

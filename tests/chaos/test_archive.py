@@ -12,7 +12,7 @@ import polars as pl
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
-from mailout.insight.retention import archive_rows
+from mailout.insight.retention import archiving
 from mailout.outbox.delivery import outbox_rows
 from tests.contract.scenes import Sender, mailout, result
 
@@ -77,7 +77,7 @@ def test_archiving_killed_again_and_again_comes_to_the_same(tmp_path: Path) -> N
         for id in sent
     }
     kills = 0
-    while archive_rows.over_before(store, time.time()) or archive_rows.archives_to_empty(store):
+    while archiving.over_before(store, time.time()) or archiving.archives_to_empty(store):
         calls = 3 + 5 * kills  # each lives a little longer than the one before
         command = [sys.executable, "-c", ARCHIVE, str(tmp_path), str(calls)]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)

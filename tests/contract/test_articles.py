@@ -23,6 +23,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import ARTICLE_RETRIES, Outcome, OutcomeKind
 from mailout.outbox.delivery.states import State
+from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.queue import dead_letters, queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.store import Store
@@ -250,12 +251,15 @@ def test_a_dead_letter_that_is_dropped_leaves_its_message_failed(world: World, s
         error_log.dead_letter(store, letter["id"])
 
 
-def test_what_is_no_message_or_was_cancelled_cannot_be_requeued(world: World, store: Store) -> None:
+def test_an_event_that_could_not_be_read_is_read_again(store: Store) -> None:
     dead_event(store, "?")
-    (other,) = error_log.dead_letters(store)
-    with pytest.raises(UsageError):
-        dead_letters.requeue(store, other["id"])
-    store.drop_dead_letter(other["id"])
+    (letter,) = error_log.dead_letters(store)
+    assert dead_letters.requeue(store, letter["id"]) == []
+    assert [one.payload for one in feedback_rows.waiting_events(store, 10)] == ["?"]
+    assert error_log.dead_letters(store) == []
+
+
+def test_what_was_dropped_cannot_be_requeued(world: World, store: Store) -> None:
     world.answers[UNA] = REJECTED
     mailout = world.send()
     store.retry_failed(mailout.id)

@@ -13,9 +13,9 @@ from psycopg.rows import dict_row
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import SCHEMA_VERSION
 from mailout.base.errors import StoreMismatch
-from mailout.kinds.articles import article_rows
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.queue import segment_names
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
 from tests.contract.scenes import enqueue, freeze, mailout, subscribe
 
@@ -197,7 +197,7 @@ def test_a_bad_row_stops_no_letter_no_page_and_no_census() -> None:
     ) == ({}, 3)
     everybody = store.members(limit=10, list_key="general")
     assert [list(one.ocd_ids) for one in everybody] == [[], [], [us], []]
-    assert not article_rows.anybody_has(store, "scalar")
+    assert not segment_names.anybody_has(store, "scalar")
     assert freeze(store, enqueue(store), attributes=["name"]) == 4
     subscribe(store, *(f"{name}@example.org" for name in "abc"), attributes={"name": "Nia"})
     assert [one["attributes"] for one in subscriber_rows.subscribers(store)] == [{"name": "Nia"}] * 4

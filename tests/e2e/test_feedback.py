@@ -117,6 +117,38 @@ def test_what_cannot_be_read_is_said(mailout: Commands) -> None:
     assert "1 message could not be used; 1 is a dead letter." in said
 
 
+def test_who_complained_gets_nothing_more_although_nobody_has_applied_it(mailout: Commands) -> None:
+    """Where only a gateway runs, and letters are sent by command."""
+    mailout.people("ana@example.org", "bo@example.org")
+    store = mailout.store()
+    store.receive_events([Received("1", "sns", ses_event("Complaint", "ana@example.org"))])
+    with store.db.write() as tx:
+        tx.execute("UPDATE events_inbox SET received_at = received_at - 172800")
+    store.close()
+    assert "1 SES event waits to be applied, the oldest for 2 d: mailout events" in mailout("status").out
+    assert mailout("status", "--json").data["events_waiting"] == 1
+    assert mailout("send", mailout.letter(), "--direct").code == 0
+    assert [mail.name.split("--")[0] for mail in mailout.mails()] == ["bo@example.org"]
+    assert "SES event" not in mailout("status").out
+
+
+def test_a_queue_out_of_reach_keeps_nothing_from_being_applied(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    store = mailout.store()
+    store.receive_events([Received("1", "sns", ses_event("Complaint", "ana@example.org"))])
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    asked = {
+        "SQS_QUEUE_URL": f"{nowhere}/0/events",
+        "AWS_ENDPOINT_URL_SQS": nowhere,
+        "AWS_REGION": "eu-west-1",
+    }
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_MAX_ATTEMPTS": "1"}
+    ended = mailout("events", **asked, **keys)
+    assert (ended.code, "SQS" in ended.one_line) == (1, True)
+    assert subscriber_rows.subscriber(store, "ana@example.org")["status"] == "unsubscribed"
+    store.close()
+
+
 @pytest.mark.parametrize(
     "arguments", [("subscribers", "forget", "nobody"), ("events", "suppression", "push", "x")]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -41,6 +43,14 @@ def described(open_gateway: Open, store: SqliteStore) -> tuple[schemathesis.Base
     client = open_gateway(unsubscribe_base_url="https://x.y/unsubscribe")
     document = client.get("/openapi.json").json()
     return schemathesis.openapi.from_dict(document), str(client.base_url), text
+
+
+def test_no_reference_points_nowhere(open_gateway: Open) -> None:
+    document = open_gateway().get("/openapi.json").json()
+    for reference in re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(document)):
+        found = document
+        for name in reference.split("/"):
+            found = found[name]
 
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)

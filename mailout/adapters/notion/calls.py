@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -24,13 +24,16 @@ from mailout.base.errors import (
 )
 from mailout.base.retries import retried, retry_after_seconds
 from mailout.base.settings import Settings
-from mailout.letters.content.notion.page import KINDS, PROPERTY_NAMES, StatusNames
+from mailout.insight.page_status.state import PageStatus
+from mailout.letters.content.notion.page import KINDS, PROPERTY_NAMES
 
 log = logging.getLogger(__name__)
 
 API_VERSION = "2026-03-11"
 BASE_URL = "https://api.notion.com"
 PAGE_SIZE = 100
+STATUS_NAMES: Mapping[str, str] = {status: status.capitalize() for status in PageStatus}
+"""What a workspace calls them, unless `NOTION_STATUS_*` says otherwise."""
 
 TOO_FAST = 429
 """The one answer that promises that nothing was done: even a creation may be tried again."""
@@ -52,7 +55,7 @@ class NotionConfig:
     db_errors: str | None = None
     base_url: str | None = None
     properties: Mapping[str, str] = field(default_factory=lambda: PROPERTY_NAMES)
-    statuses: StatusNames = field(default_factory=StatusNames)
+    statuses: Mapping[str, str] = field(default_factory=lambda: STATUS_NAMES)  # by `PageStatus`
     zone: tzinfo = UTC  # where a `send_at` without a time has its midnight
     timeout: float = 30.0
     attempts: int = 5
@@ -65,9 +68,7 @@ class NotionConfig:
             db_errors=settings.notion_db_errors,
             base_url=settings.notion_base_url,
             properties={key: getattr(settings, f"notion_prop_{key}") for key in KINDS},
-            statuses=StatusNames(
-                **{one.name: getattr(settings, f"notion_status_{one.name}") for one in fields(StatusNames)}
-            ),
+            statuses={status: getattr(settings, f"notion_status_{status}") for status in PageStatus},
             zone=ZoneInfo(settings.send_timezone),
         )
 

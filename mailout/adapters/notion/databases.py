@@ -4,7 +4,7 @@ it, an error as a row of theirs, and what `doctor` asks of them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from mailout.adapters.notion.calls import Json, NotionCalls, NotionConfig
@@ -13,7 +13,15 @@ from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceUnavailable, UsageError
 from mailout.insight.doctor.checks import Check
-from mailout.letters.content.notion.page import KINDS, OPTIONAL, StatusNames, Value, property_value, title_of
+from mailout.letters.content.notion.page import (
+    DECIDING,
+    KINDS,
+    OPTIONAL,
+    Value,
+    plain_name,
+    property_value,
+    title_of,
+)
 from mailout.letters.content.refs import page_id_of
 
 PERCENT = frozenset({"bounce_rate", "unsub_rate"})
@@ -56,7 +64,7 @@ class NotionDatabases:
         made: dict[str, Any] = {name: {KINDS[key][0]: {}} for key, name in names.items()}
         for key in PERCENT:
             made[names[key]] = {"number": {"format": "percent"}}
-        options = [{"name": getattr(statuses, name), "color": colour} for name, colour in COLOURS.items()]
+        options = [{"name": statuses[name], "color": colour} for name, colour in COLOURS.items()]
         made |= {names["status"]: {"select": {"options": options}}, STATUS_NOTE: {"rich_text": {}}}
         return self._make(page, "Mailouts", made)
 
@@ -121,7 +129,7 @@ def option_names(property: Json) -> frozenset[str]:
 # ── doctor ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mailouts_checks(schema: Json, names: Mapping[str, str], statuses: StatusNames) -> list[Check]:
+def mailouts_checks(schema: Json, names: Mapping[str, str], statuses: Mapping[str, str]) -> list[Check]:
     """Does the mailouts database have what a mailout needs?"""
     found = [_property_check(key, name, schema) for key, name in names.items()]
     status = schema.get(names["status"])
@@ -136,6 +144,11 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
     property = schema.get(name) or (title_of(schema) if key == "subject" else None)
     if not property:
         remedy = f"Add a property {name!r} of type {wanted}, or set NOTION_PROP_{key.upper()}."
+        others = [other for other in schema if plain_name(other) == plain_name(name)]
+        if others and key in DECIDING:
+            return Check(
+                line, "fail", f"is called {others[0]}", f"Call it {name}, or set NOTION_PROP_{key.upper()}."
+            )
         if key in OPTIONAL:
             return Check(line, "ok", "not there; it is optional")
         # Without these nobody could say what is sent, or that it was sent.
@@ -147,10 +160,10 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
     return Check(line, "ok", kind)
 
 
-def _options_check(status: Json, name: str, statuses: StatusNames) -> Check:
+def _options_check(status: Json, name: str, statuses: Mapping[str, str]) -> Check:
     """A select makes its options as they are written; a status does not."""
     there = option_names(status)
-    missing = [option for option in asdict(statuses).values() if option not in there]
+    missing = [option for option in statuses.values() if option not in there]
     line = f"options of {name}"
     if missing:
         remedy = "Add them in Notion (the API cannot), or set NOTION_STATUS_*."

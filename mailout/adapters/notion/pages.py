@@ -36,18 +36,32 @@ class NotionPages(NotionSource):
     def __init__(self, config: NotionConfig, clock: Clock) -> None:
         super().__init__(config, clock)
         self._reports = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
-        self._statuses: dict[PageStatus, str] = {one: getattr(config.statuses, one) for one in PageStatus}
+        self._statuses = config.statuses
 
     def load(self, ref: str) -> SourceMailout:
         id = page_id_of(ref)
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
-        page = _sound(self.load_page(id))
+        answer = self.page_not_in_trash(id)
+        page = _sound(self.read(answer))
+        self._require_test_box(answer)
         document = render(self.load_blocks(id), about=page)
         read_media = partial(download, clock=self._clock)
         sent = self._was_sent(page)
         mailout = page.mailout(Kind.NOTION, page.id, document, read_media, already_sent=sent)
         return replace(mailout, send_at=page.send_at)
+
+    def _require_test_box(self, answer: Json) -> None:
+        """A page outside of the mailouts database needs none: it is named in a command."""
+        name = self._config.properties["is_test"]
+        if name in (answer.get("properties") or {}) or not self._config.db_mailouts:
+            return
+        if self.is_mailout(answer):
+            raise UsageError(
+                f"The mailouts database has no property {name}: nobody can tell a test from a real letter.",
+                remedy="Add it as a checkbox, or set NOTION_PROP_IS_TEST.",
+                for_writer=f"The database has no checkbox {name}. Add it, then set Ready again.",
+            )
 
     def ready_at(self, ref: str) -> float | None:
         answer = self.page(ref)
@@ -138,6 +152,12 @@ def _overwrites_draft(state: PageState) -> bool:
 
 def _sound(page: NotionPage) -> NotionPage:
     """Refused by name: a reply that goes nowhere is found out by readers alone."""
+    if page.unreadable:
+        raise UsageError(
+            page.unreadable,
+            remedy="Change it in Notion, or set NOTION_PROP_*.",
+            for_writer=f"{page.unreadable} Change it, then set Ready again.",
+        )
     if page.reply_to and isinstance(normalise(page.reply_to), Dropped):
         raise UsageError(
             f"The page's reply_to is no address: {page.reply_to}.",

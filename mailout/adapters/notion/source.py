@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple
 from itertools import islice
 
 from mailout.adapters.notion.blocks import BlockReader
@@ -23,6 +22,7 @@ from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
+from mailout.insight.page_status.state import PageStatus
 from mailout.letters.content.notion.blocks import Block
 from mailout.letters.content.notion.page import (
     KINDS,
@@ -72,7 +72,7 @@ class NotionSource:
         """Pages that ask to be sent and whose time has come, oldest first."""
         if not self.finds_ready:
             return []
-        is_ready, source = self._has_status(self._config.statuses.ready)
+        is_ready, source = self._has_status(self._config.statuses[PageStatus.READY])
         found = map(self.read, self._found("looking for mailouts that are ready", source, is_ready))
         return [page.id for page in found if page.send_at is None or page.send_at <= now]
 
@@ -80,7 +80,7 @@ class NotionSource:
         """Pages that a person has set to done, without a time of sending: edited since then."""
         if not self.finds_ready:
             return []
-        is_done, source = self._has_status(self._config.statuses.send)
+        is_done, source = self._has_status(self._config.statuses[PageStatus.SEND])
         sent_at = self._config.properties["sent_at"]
         if (self._schema(source).get(sent_at) or {}).get("type") != "date":
             return []
@@ -95,8 +95,8 @@ class NotionSource:
         """Drafts, pages that ask to be sent and those that failed, the last edited first: 100 at most."""
         if not self.finds_ready:
             return []
-        names = self._config.statuses
-        is_written, source = self._has_status(names.ready, names.draft, names.failed)
+        shown = (PageStatus.READY, PageStatus.DRAFT, PageStatus.FAILED)
+        is_written, source = self._has_status(*(self._config.statuses[status] for status in shown))
         edited_last = {"timestamp": "last_edited_time", "direction": "descending"}
         answers = self._found("looking for drafts", source, is_written, edited_last)
         return [self._written(answer) for answer in islice(answers, PAGE_SIZE)]
@@ -107,12 +107,12 @@ class NotionSource:
             page.id,
             page.subject,
             page.status or "",
-            is_ready=page.status == self._config.statuses.ready,
+            is_ready=page.status == self._config.statuses[PageStatus.READY],
             is_test=page.is_test,
             list_key=page.list,
             send_at=page.send_at,
             edited_at=timestamp_of(answer.get("last_edited_time")),
-            is_failed=page.status == self._config.statuses.failed,
+            is_failed=page.status == self._config.statuses[PageStatus.FAILED],
         )
 
     def _has_status(self, *statuses: str) -> tuple[Json, str]:
@@ -278,5 +278,5 @@ class NotionSource:
 
     def _any_page(self) -> str | None:
         """To try something out on; None: there is no letter yet."""
-        has_any, source = self._has_status(*astuple(self._config.statuses))
+        has_any, source = self._has_status(*self._config.statuses.values())
         return next((str(one["id"]) for one in self._found("looking for a letter", source, has_any)), None)

@@ -46,7 +46,6 @@ class SesMode(StrEnum):
 class SesConfig:
     """`SES_*` and what the transport needs of the other settings. None: as boto3 finds it."""
 
-    from_email: str
     mode: SesMode = SesMode.SINGLE
     configuration_set: str | None = None
     aws: AwsAccess = field(default_factory=AwsAccess)
@@ -57,7 +56,6 @@ class SesConfig:
     @classmethod
     def of(cls, settings: Settings) -> SesConfig:
         return cls(
-            from_email=settings.from_email or "",
             mode=SesMode(settings.ses_mode),
             configuration_set=settings.ses_configuration_set,
             aws=AwsAccess.of(settings),

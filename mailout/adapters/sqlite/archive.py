@@ -20,7 +20,7 @@ WORTH_IT = 4
 
 
 class SqliteArchives:
-    """Fulfils `Archives`."""
+    """Fulfils what `ArchiveStore` adds."""
 
     db: Database
 

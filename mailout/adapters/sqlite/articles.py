@@ -21,7 +21,7 @@ _KEPT = ("id", "article_key", "section_order", "scope_ocd_id", "sort_index")
 
 
 class SqliteArticles:
-    """Fulfils `Articles`."""
+    """Fulfils the part of `IntakeStore` that is about articles."""
 
     db: Database
 

@@ -27,7 +27,7 @@ WHERE NOT is_test AND (sent > 0 OR failed > 0) AND coalesce(completed_at, :now) 
 
 
 class SqliteRecords:
-    """Fulfils `Contents`, `ErrorLog`, `DueReports`, `Alerts`, `Counts`, `History` and `Noticed`."""
+    """Fulfils `ErrorLog`, `History`, and what `PageStore`, `AlertStore`, `MetricsStore` add."""
 
     db: Database
 

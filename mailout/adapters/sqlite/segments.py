@@ -83,10 +83,7 @@ class SegmentCondition:
             case ["got", id]:
                 return self._sent(self._parameter(id), "o.state = 'SENT'")
             case ["clicked", id]:
-                clicks = (
-                    "SELECT 1 FROM delivery_events e WHERE e.message_id = o.id AND e.event_type = 'click'"
-                )
-                return self._sent(self._parameter(id), f"EXISTS ({clicks})")
+                return self._sent(self._parameter(id), _CLICKED)
             case ["mailed"]:
                 return _MAILED
         raise StoreError(f"This is no part of a segment: {tree!r}.")
@@ -213,7 +210,7 @@ def _require_messages(tx: sqlite3.Connection, id: str) -> None:
 
 
 class SqliteSegments:
-    """Fulfils `Segments`."""
+    """Fulfils the part of `Subscribers` that is about segments."""
 
     db: Database
 

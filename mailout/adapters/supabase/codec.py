@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from mailout.kinds.single_mails.companies import recipient_id
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.protocol import Attempt, Claimed, Halt, Ledger, Result, Step, StepReply
+from mailout.outbox.delivery.single_mails import SingleMail
+from mailout.outbox.feedback.port import Effect, EventReading
 from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Recipient
+
+UNWRITTEN = ("content", "link", "values")
+"""Parts of a mail that go to the store in another shape."""
 
 
 def row(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,19 +45,7 @@ def content(made: Content) -> dict[str, str]:
 
 
 def step_params(step: Step) -> dict[str, Any]:
-    return {
-        "session": step.session,
-        "n": step.n,
-        "lease": step.lease,
-        "pace": asdict(step.pace),
-        "results": [_result(result) for result in step.results],
-        "withdraw": [asdict(attempt) for attempt in step.withdraw],
-        "want": step.want,
-        "cursor": step.cursor,
-        "buckets": [asdict(bucket) for bucket in step.buckets],
-        "recover": step.recover,
-        "close": step.close,
-    }
+    return asdict(replace(step, results=())) | {"results": [_result(result) for result in step.results]}
 
 
 def _result(result: Result) -> dict[str, Any]:
@@ -111,3 +106,55 @@ def _claimed(values: Sequence[Any]) -> Claimed:
         headers=headers,
         list_key=list_key,
     )
+
+
+def recipient(one: Recipient) -> dict[str, Any]:
+    return {
+        "email": one.email,
+        "from_name": one.from_name,
+        "content_id": one.content_hash,
+        "variables": dict(one.variables) or None,
+        "recipient_id": one.recipient_id,
+    }
+
+
+def reading(read: EventReading) -> dict[str, Any]:
+    code, message = read.problem or (None, None)
+    return {
+        "inbox_id": read.inbox_id,
+        "code": code,
+        "message": message,
+        "dead": read.dead,
+        "effects": [_effect(effect) for effect in read.effects],
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    """Flat, with what our tables say of its type: the SQL need not know the words."""
+    revoke_code, revoke_message = effect.revokes or (None, None)
+    return {
+        "id": effect.id,
+        "type": effect.type.value,
+        "at": effect.at,
+        "email": effect.email,
+        "ses_message_id": effect.provider_message_id,
+        "attempt_id": effect.attempt.id if effect.attempt else None,
+        "attempt_epoch": effect.attempt.epoch if effect.attempt else None,
+        "campaign_id": effect.mailout_id,
+        "heard": asdict(effect.change) if effect.change else None,
+        "detail": dict(effect.detail),
+        "recount": effect.recount,
+        "metric": effect.metric,
+        "revoke_code": revoke_code,
+        "revoke_message": revoke_message,
+    }
+
+
+def mail(one: SingleMail) -> dict[str, Any]:
+    return {
+        **{part.name: getattr(one, part.name) for part in fields(one) if part.name not in UNWRITTEN},
+        "variables": one.variables,
+        **content(one.content),
+        "headers": dict(one.headers) if one.headers else None,
+        "new_recipient_id": recipient_id(one.company_id, one.external_id) if one.external_id else None,
+    }

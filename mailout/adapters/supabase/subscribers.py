@@ -16,7 +16,7 @@ _PART = 5_000
 
 
 class SupabaseSubscribers:
-    """For `Subscribers` and `Articles`."""
+    """For `Subscribers`, and the part of `IntakeStore` that is about articles."""
 
     rpc: Rpc
 

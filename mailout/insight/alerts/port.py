@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from mailout.base.select import Reads
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.single_mails import SingleMails, SingleMailsWaiting
 from mailout.outbox.queue.mailout import Mailout
@@ -89,8 +88,9 @@ class KnownAlert:
     told_at: float | None = None
 
 
-class Alerts(Reads, Protocol):
-    """Which alerts were sent, so that two workers, or the next minute, do not repeat one."""
+class AlertStore(SingleMails, Outbox, Queue, Protocol):
+    """What alerts are decided from, and which were sent: neither a second worker nor the next minute repeats
+    one."""
 
     def alerts_hold(self, keys: Sequence[str], seen_at: float) -> Sequence[KnownAlert]:
         """These hold, and no others, as was seen then; what is known of each.
@@ -104,7 +104,3 @@ class Alerts(Reads, Protocol):
         ...
 
     def alert_sent(self, key: str) -> None: ...
-
-
-class AlertStore(Alerts, SingleMails, Outbox, Queue, Protocol):
-    """What alerts are decided from."""

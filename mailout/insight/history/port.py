@@ -73,6 +73,9 @@ class MailoutMessage(Message):
 
 
 class History(Reads, Protocol):
+    """What the dashboard shows of the past, and what was noticed on the way: pages in Notion, refused
+    requests, Prefect's runs."""
+
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
         """(moment, about how many were sent by then), at evenly spaced places of the outbox: as quick for a
         million messages as for a hundred."""
@@ -87,14 +90,6 @@ class History(Reads, Protocol):
         """A session that was signed out of, or a link to sign in that was used: until then the one with this
         id counts no more. False: it had ended before; of several at once one is told True."""
         ...
-
-    def requeue_dead_letter(self, id: str) -> bool:
-        """Back into the inbox, to be read again; False: it is not there, or it is not an SES event."""
-        ...
-
-
-class Noticed(Reads, Protocol):
-    """What was noticed on the way: pages in Notion, refused requests, Prefect's runs."""
 
     def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
         """These and no others, as of now."""

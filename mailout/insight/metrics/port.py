@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from mailout.base.select import Reads
 from mailout.outbox.delivery.pacing import PaceState
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.feedback.port import Feedback
@@ -59,13 +58,8 @@ class Vitals:
     pace: PaceState = field(default_factory=PaceState)
 
 
-class Counts(Reads, Protocol):
-    """What Prometheus gets. The counts only ever grow, whatever else is cleared away."""
+class MetricsStore(Feedback, Outbox, Queue, Protocol):
+    """What is counted on its way through, and the counts, which only ever grow, whatever is cleared away."""
 
     def add_counts(self, counts: Mapping[Sample, float]) -> None: ...
-
-
-class MetricsStore(Counts, Feedback, Outbox, Queue, Protocol):
-    """What is counted on its way through."""
-
     def close(self) -> None: ...

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mailout.base.error_log import ErrorLog, ErrorRecord
-from mailout.base.select import Reads
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import PageState
 from mailout.outbox.delivery.port import Outbox
@@ -56,8 +55,9 @@ class PageReporter(Protocol):
         ...
 
 
-class DueReports(Reads, Protocol):
-    """What a mailout's page and the errors database do not show yet. It outlives an outage of theirs."""
+class PageStore(ErrorLog, Outbox, Queue, Protocol):
+    """What a page is updated from, and what it and the errors database do not show yet: that outlives an
+    outage of theirs."""
 
     def ask_report(self, mailout: str) -> None:
         """There is something new to show of it."""
@@ -68,7 +68,3 @@ class DueReports(Reads, Protocol):
         ...
 
     def errors_reported(self, numbers: Sequence[int]) -> None: ...
-
-
-class PageStore(DueReports, ErrorLog, Outbox, Queue, Protocol):
-    """What a page is updated from."""

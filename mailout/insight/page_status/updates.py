@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 
 from mailout.base import ids
@@ -46,27 +46,20 @@ RATES_CHANGE_SECONDS = 30 * 86_400.0
 UNCHANGED = "Rehearsed before, and not changed since: nothing was written."
 
 
+@dataclass(eq=False, repr=False)
 class PageReports:
     """Without a reporter it does nothing."""
 
-    def __init__(
-        self,
-        store: PageStore,
-        reporter: PageReporter | None,
-        clock: Clock,
-        provider: str,
-        dashboard: str | None = None,
-        zone: tzinfo = UTC,
-    ) -> None:
-        """`dashboard`: its address, if there is one that the world reaches. `zone`: its people's."""
-        self.reporter = reporter
-        self._dashboard = dashboard
-        self._zone = zone
-        self._store = store
-        self._clock = clock
-        self._provider = provider
-        self._pages = _Line(clock, "a page")
-        self._errors = _Line(clock, "the errors database")
+    store: PageStore
+    reporter: PageReporter | None
+    clock: Clock
+    provider: str
+    dashboard: str | None = None  # its address, if there is one that the world reaches
+    zone: tzinfo = UTC  # its people's
+
+    def __post_init__(self) -> None:
+        self._pages = _Line(self.clock, "a page")
+        self._errors = _Line(self.clock, "the errors database")
 
     @property
     def away(self) -> bool:
@@ -77,41 +70,41 @@ class PageReports:
         """Show on its page how the mailout stands, or later. False: the page could not be written now."""
         if self.reporter is None:
             return True
-        mailout = self._store.mailout(id)
+        mailout = self.store.mailout(id)
         if mailout.kind is not Kind.NOTION:  # it has no page, but it may have errors
             self._report_errors_of(mailout)
             return True
-        self._store.ask_report(id)
-        asked = report_rows.due_reports(self._store).get(id, 0)
+        self.store.ask_report(id)
+        asked = report_rows.due_reports(self.store).get(id, 0)
         # Read after it was asked for: what is written is at least as new as what is ticked off.
-        return self._tell(self._store.mailout(id), asked, again=asked > 1)
+        return self._tell(self.store.mailout(id), asked, again=asked > 1)
 
     def update_later(self, mailout: Mailout) -> None:
         """Whoever updates what is due next updates this, too."""
         if self.reporter is not None and mailout.kind is Kind.NOTION:
-            self._store.ask_report(mailout.id)
+            self.store.ask_report(mailout.id)
 
     def update_due(self) -> None:
         """Everything that could not be written before, and how those stand that are being sent."""
         if self.reporter is None:
             return
-        for id, asked in report_rows.due_reports(self._store).items():
-            self._tell(self._store.mailout(id), asked, again=True)
+        for id, asked in report_rows.due_reports(self.store).items():
+            self._tell(self.store.mailout(id), asked, again=True)
         self.report_errors()
 
     def refresh(self) -> None:
         """Counts and rates of the last weeks' mailouts: deliveries and bounces come in late."""
         if self.reporter is not None:
-            since = self._store.now() - RATES_CHANGE_SECONDS
+            since = self.store.now() - RATES_CHANGE_SECONDS
             shown = {
                 "kind": Kind.NOTION,
                 "status": Status.COMPLETED,
                 "mode": "real",
                 "completed_at >=": since,
             }
-            for mailout in every(self._store, queue_rows.MAILOUTS, shown):
+            for mailout in every(self.store, queue_rows.MAILOUTS, shown):
                 if mailout.metrics:
-                    self._store.ask_report(mailout.id)
+                    self.store.ask_report(mailout.id)
         self.update_due()
 
     def refuse(
@@ -123,7 +116,7 @@ class PageReports:
         was only rehearsed to being a draft.
         """
         self.report_errors()
-        real = mailout_or_none(self._store, ids.mailout_id(ref))
+        real = mailout_or_none(self.store, ids.mailout_id(ref))
         status = PageStatus.SEND if already_sent else PageStatus.FAILED
         note = refusal(why, self._link("problems"))
         state = replace(self._state(real) if real else PageState(status=status), note=note)
@@ -141,32 +134,32 @@ class PageReports:
         reporter = self.reporter
         if reporter is None or not reporter.keeps_errors:
             return
-        since = self._store.now() - REPORTED_ERRORS_SECONDS
-        while errors := report_rows.unreported_errors(self._store, since, ERRORS_AT_ONCE):
+        since = self.store.now() - REPORTED_ERRORS_SECONDS
+        while errors := report_rows.unreported_errors(self.store, since, ERRORS_AT_ONCE):
             for error, numbers in grouped(errors):
                 if not self._record(reporter, error):
                     return
-                self._store.errors_reported(numbers)
+                self.store.errors_reported(numbers)
 
     def _tell(self, mailout: Mailout, asked: int, *, again: bool) -> bool:
         """Due until its end was written: a process that dies in between leaves it to the next one."""
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         tried_out = mailout.is_test or mailout.is_rehearsal
-        real = mailout_or_none(self._store, ids.mailout_id(mailout.ref)) if tried_out else None
+        real = mailout_or_none(self.store, ids.mailout_id(mailout.ref)) if tried_out else None
         awaits = awaits_test(mailout)
         state = replace(self._state(real or mailout), awaits_test=awaits, shown_before=again and real is None)
         written = self._show(mailout.ref, state)
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
-            self._store.report_made(mailout.id, asked)
+            self.store.report_made(mailout.id, asked)
         self._report_errors_of(mailout)
         return written
 
     def _state(self, mailout: Mailout) -> PageState:
-        paused = queue_rows.all_paused(self._store)
-        return page_state(mailout, self._link(f"letters/{mailout.id}"), self._zone, all_paused=paused)
+        paused = queue_rows.all_paused(self.store)
+        return page_state(mailout, self._link(f"letters/{mailout.id}"), self.zone, all_paused=paused)
 
     def _link(self, page: str) -> str | None:
-        return f"{self._dashboard.rstrip('/')}/{page}" if self._dashboard else None
+        return f"{self.dashboard.rstrip('/')}/{page}" if self.dashboard else None
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
         return self._write_page(ref, lambda reporter: reporter.show(ref, state, if_ready=if_ready))
@@ -187,16 +180,16 @@ class PageReports:
 
     def _report_errors_of(self, mailout: Mailout) -> None:
         if self.reporter is not None and self.reporter.keeps_errors and mailout.status != Status.PROCESSING:
-            failures = new_failures(self._store, mailout, self._provider)
+            failures = new_failures(self.store, mailout, self.provider)
             if failures:
-                self._store.record_errors(failures)
+                self.store.record_errors(failures)
         self.report_errors()
 
     def _record(self, reporter: PageReporter, error: ErrorRecord) -> bool:
         """With its mailout in words; it belongs to the mailout's page."""
         page = page_id_of(error.mailout or "")  # of one that stopped before it was a mailout
         subject = None
-        if error.mailout and (mailout := mailout_or_none(self._store, error.mailout)):
+        if error.mailout and (mailout := mailout_or_none(self.store, error.mailout)):
             page = mailout.ref if mailout.kind is Kind.NOTION else None
             subject = mailout.subject
             error = replace(error, mailout=f"{mailout.subject} ({mailout.id})")

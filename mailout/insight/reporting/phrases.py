@@ -287,12 +287,7 @@ _ADVICE: Mapping[DeferReason, str] = {
 }
 
 
-CAME_BACK: Mapping[str, str] = {
-    "delivered": "delivered",
-    "bounced": "bounced",
-    "unsubscribed": "unsubscribed",
-    "complained": "complained",
-}
+CAME_BACK = ("delivered", "bounced", "unsubscribed", "complained")
 """What a person asks first of a mailout, as the store counts it and as people say it."""
 
 
@@ -309,8 +304,8 @@ def came_back(mailout: Mailout) -> list[tuple[str, str, str]]:
         return []
     known = set(CAME_BACK) if reported(mailout) else set(counts)
     return [
-        (word, f"{counts.get(key, 0):,}", share(counts.get(key, 0), sent))
-        if key in known
+        (word, f"{counts.get(word, 0):,}", share(counts.get(word, 0), sent))
+        if word in known
         else (word, "–", "")
-        for key, word in CAME_BACK.items()
+        for word in CAME_BACK
     ]

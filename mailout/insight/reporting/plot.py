@@ -8,7 +8,7 @@ read wherever it is put: inside a page, or as an image in a Prefect artifact.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from html import escape
@@ -83,8 +83,11 @@ def described(summary: Summary, zone: tzinfo) -> str:
 
 def _sent_over_time(timeline: Timeline | None, width: int, zone: tzinfo) -> tuple[Sequence[str], int]:
     """A rising line with as few marks as it takes to read it; and where it ends."""
-    if timeline is None or timeline.start == timeline.end:
-        return [text(PAD, PAD + 12, _in_one_sentence(timeline, zone), "head")], PAD + 16
+    if timeline is None:
+        return [text(PAD, PAD + 12, "Nothing has been sent yet", "head")], PAD + 16
+    if timeline.start == timeline.end:
+        said = f"{timeline.total:,} sent at {clock_time(timeline.start, zone, 0)}"
+        return [text(PAD, PAD + 12, said, "head")], PAD + 16
     right, top = width - PAD, PAD + 28
     bottom, span = top + _CHART, timeline.end - timeline.start
     left, y, grid = _grid(timeline.total, bottom, _CHART, right)
@@ -95,22 +98,10 @@ def _sent_over_time(timeline: Timeline | None, width: int, zone: tzinfo) -> tupl
     marks = [text(PAD, PAD + 12, f"{timeline.total:,} sent in {lasting(span)}", "head"), *grid]
     marks.append(f'<polygon class="area" points="{left},{bottom} {points} {right},{bottom}"/>')
     marks.append(f'<polyline class="curve" points="{points}"/>')
-    marks.extend(_time_axis(timeline, left, right, bottom + 18, zone))
-    return marks, bottom + 20
-
-
-def _in_one_sentence(timeline: Timeline | None, zone: tzinfo) -> str:
-    if timeline is None:
-        return "Nothing has been sent yet"
-    return f"{timeline.total:,} sent at {clock_time(timeline.start, zone, 0)}"
-
-
-def _time_axis(timeline: Timeline, left: int, right: int, y: int, zone: tzinfo) -> Iterator[str]:
-    span = timeline.end - timeline.start
-    places = ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
-    for place, anchor in places:
+    for place, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         label = clock_time(timeline.start + place * span, zone, span)
-        yield text(left + place * (right - left), y, label, "soft", anchor)
+        marks.append(text(left + place * (right - left), bottom + 18, label, "soft", anchor))
+    return marks, bottom + 20
 
 
 # ── the ledger ──

@@ -13,14 +13,17 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from mailout.base.errors import NotFound, StoreUnavailable, UsageError
+from mailout.base.select import Reads, View, every
 from mailout.insight.reporting.phrases import count
-from mailout.insight.retention import archive_rows
 from mailout.insight.retention.port import ArchiveStore
-from mailout.outbox.delivery.outbox_rows import message_pages
-from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.delivery.outbox_rows import SESSIONS, message_pages
+from mailout.outbox.feedback.feedback_rows import DELIVERY_EVENTS
+from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.port import Queue
+from mailout.outbox.queue.queue_rows import MAILOUTS
 
 if TYPE_CHECKING:
     from mailout.insight.retention.archive_file import ArchiveFolder
@@ -35,6 +38,14 @@ LEAST_DAYS = 30
 CHUNK = 25_000
 """How much one transaction deletes, in half a second. Smaller parts write the same index pages more often."""
 CHANGED = "it changed while it was being read; the next run takes it"
+
+
+class _Archive(TypedDict):
+    id: str
+    archived_at: float
+
+
+ARCHIVES_TO_EMPTY = View("read_archives_to_empty", _Archive, ("id",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,7 @@ class Archiving:
                 remedy=f"Say --older-than {LEAST_DAYS} or more.",
             )
         waits = self.waits_for_page()
-        old = archive_rows.over_before(self.store, self.store.now() - days * DAY)
+        old = over_before(self.store, self.store.now() - days * DAY)
         reasons = [(mailout, why_not(mailout, waits)) for mailout in old]
         return (
             [mailout for mailout, why in reasons if why is None],
@@ -85,7 +96,7 @@ class Archiving:
         ready, kept = self.plan(days)
         with self.folder.alone():
             self.folder.clear_up(self._place_of)
-            for mailout in archive_rows.archives_to_empty(self.store):
+            for mailout in archives_to_empty(self.store):
                 yield self._empty(mailout)
             yield from kept
             for mailout in ready:
@@ -122,10 +133,10 @@ class Archiving:
 
     def _messages(self, id: str) -> Iterator[Sequence[Mapping[str, object]]]:
         """All of them with what they were sent through and what came back, a page at a time."""
-        transports = archive_rows.transports(self.store, id)
+        transports = {row["id"]: row["transport"] for row in every(self.store, SESSIONS, {"campaign_id": id})}
         for page in message_pages(self.store, id):
             events = defaultdict(list)
-            for event in archive_rows.events_of(self.store, [row["id"] for row in page]):
+            for event in every(self.store, DELIVERY_EVENTS, {"message_id in": [row["id"] for row in page]}):
                 events[event["message_id"]].append(event)
             yield [
                 {**row, "transport": transports.get(row["session_id"] or ""), "events": events[row["id"]]}
@@ -167,3 +178,15 @@ def why_not(mailout: Mailout, waits_for_page: set[str]) -> str | None:
     if mailout.id in waits_for_page:
         return "its Notion page does not show yet how it ended"
     return None
+
+
+def over_before(store: Reads, moment: float) -> Sequence[Mailout]:
+    """Ended before then and not archived, the oldest first."""
+    over = {"status in": [Status.COMPLETED, Status.CANCELLED], "archived_at": None, "completed_at <": moment}
+    return list(every(store, MAILOUTS, over, order=["completed_at"]))
+
+
+def archives_to_empty(store: Queue) -> Sequence[Mailout]:
+    """Archived mailouts with messages that are still in the store."""
+    found = sorted(every(store, ARCHIVES_TO_EMPTY), key=lambda one: one["archived_at"])
+    return [store.mailout(one["id"]) for one in found]

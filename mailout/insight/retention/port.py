@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mailout.base.select import Reads
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.queue.port import Queue
 
 
-class Archives(Reads, Protocol):
+class ArchiveStore(Outbox, Queue, Protocol):
     """Old mailouts on their way out. Their rows in the queue stay: that they were sent is never forgotten."""
 
     def archive_state(self, id: str) -> str | None:
@@ -36,7 +35,3 @@ class Archives(Reads, Protocol):
     def give_space_back(self) -> int:
         """To the machine, if it is worth it and disturbs nobody; how many bytes."""
         ...
-
-
-class ArchiveStore(Archives, Outbox, Queue, Protocol):
-    """What leaves the store."""

@@ -1,23 +1,16 @@
-"""What is read of articles: slices, batches, and which attributes people have."""
+"""What is read of articles: slices and batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 
 from mailout.base.errors import NotFound
 from mailout.base.select import Reads, View, every, first
 from mailout.kinds.articles.port import ArticleBatch
 from mailout.letters.content.slices import Slice
 
-
-class _Attribute(TypedDict):
-    name: str
-
-
 SLICES = View("read_slices", Slice, ("id",))
 BATCHES = View("read_article_batches", ArticleBatch, ("mailout",), ArticleBatch.of)
-ATTRIBUTES = View("read_attributes", _Attribute, ("email",))  # unique for one name
 
 
 def slices(store: Reads, article_key: str | None = None) -> Sequence[Slice]:
@@ -31,7 +24,3 @@ def article_batch(store: Reads, id: str) -> ArticleBatch:
     if batch is None:
         raise NotFound(f"Mailout {id} is no batch of an article.")
     return batch
-
-
-def anybody_has(store: Reads, attribute: str) -> bool:
-    return first(store, ATTRIBUTES, {"name": attribute}) is not None

@@ -18,7 +18,8 @@ from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.port import ArticleBatch, IntakeStore, Member
 from mailout.kinds.articles.variants import Census, Variants, counted, problems
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.audience.places import GENERAL, AudienceFilter, FilterError, read_filter
+from mailout.letters.audience.list_rows import GENERAL
+from mailout.letters.audience.places import AudienceFilter, FilterError, read_filter
 from mailout.letters.content.article import attributes_in, document_of
 from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out
@@ -68,7 +69,7 @@ class ArticleIntake:
         return self._census(article_key, audience, slices, keep=lambda document, content: None)
 
     def read_filter(self, written: Mapping[str, str]) -> AudienceFilter:
-        audience = read_filter(written, partial(article_rows.anybody_has, self._store), self._bound)
+        audience = read_filter(written, partial(segment_names.anybody_has, self._store), self._bound)
         if (of := list_rows.named_list(self._store, audience.list_key)) is not None:
             audience = replace(audience, list_key=of.key)
         if audience.list_key != GENERAL and not subscriber_rows.anybody_on(self._store, audience.list_key):
@@ -142,7 +143,7 @@ class ArticleIntake:
             return ids.article_id(order.campaign_tag, order.send_batch_id)
         slices = slices or self.live_slices(order.article_key)
         content = json.dumps([[asdict(one) for one in slices], dict(order.audience_filter)], sort_keys=True)
-        return ids.article_rehearsal_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
+        return ids.article_id(order.campaign_tag, order.send_batch_id, ids.uuid_of(content))
 
     def freeze(self, mailout: Mailout) -> None:
         """The audience by parts into the outbox, each with its variant. A crash goes on where it was."""

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from mailout.base.select import Reads
 from mailout.insight.page_status.port import PageStore
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.segment_tree import Tree
-from mailout.letters.content.port import Contents
+from mailout.letters.content.model import Content
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Requests
@@ -50,8 +49,12 @@ class Member(NamedTuple):
     ocd_ids: Sequence[str]
 
 
-class Articles(Reads, Protocol):
-    """Slices, and the batches that are made of them."""
+class IntakeStore(Requests, Subscribers, PageStore, Protocol):
+    """What intake reads and writes: of articles, slices and the batches that are made of them."""
+
+    def put_content(self, content: Content) -> str:
+        """Kept by its hash, which it answers."""
+        ...
 
     def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
         """Each into its place; what has not changed is left alone."""
@@ -74,7 +77,3 @@ class Articles(Reads, Protocol):
         """Active subscribers on a list whom a segment means, by address, one page; who asked for a pause is
         not among them. `snoozed`: those alone."""
         ...
-
-
-class IntakeStore(Requests, Contents, Subscribers, PageStore, Articles, Protocol):
-    """What intake reads and writes."""

@@ -15,15 +15,15 @@ from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
-from mailout.kinds.mailouts.letters import Letters
 from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
     AlreadySent,
     EmailsForTests,
     Readiness,
     cancelled,
+    waits_with_another_text,
 )
-from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading
+from mailout.kinds.mailouts.reading import Announcement, Letters, LoadedMailout, Reading
 from mailout.letters.audience.segment_tree import Tree, whole
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import from_email_of
@@ -109,8 +109,11 @@ class MailoutIntake:
             if self.rehearses and not is_test:
                 self._ready.check(reading)
                 return self._rehearsal(reading)[0]
-            if is_test or self._known(reading) is None:
+            known = None if is_test else self._known(reading)
+            if known is None:
                 self._ready.check(reading, is_test)  # what cannot be rendered is refused now
+            elif not has_reached_some(known) and reading.content.hash != known.content_hash:
+                raise waits_with_another_text(known)
         return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -119,8 +122,10 @@ class MailoutIntake:
         source = reading.source
         if self.rehearses or reading.is_test(test):
             return None
-        known = mailout_or_none(self.store, ids.mailout_id(source.ref))
+        known = self._known(reading)
         subject, name = as_written(source.document.subject), source.from_name or self._settings.from_name
+        if known is not None:
+            subject = known.subject
         sender, segment = from_email_of(self._settings), source.segment
         if known is not None and known.frozen_at is not None:
             segment, taken = known.segment, known.segment_filter or {}

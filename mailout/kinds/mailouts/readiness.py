@@ -16,8 +16,10 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking
 from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.from_settings import from_email_of, require_way_out
+from mailout.letters.content.port import Kind
 from mailout.letters.content.variables import required_of, variables_of
 from mailout.outbox.queue import segment_names
+from mailout.outbox.queue.actions import others_than_reached
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Recipient
 
@@ -134,7 +136,10 @@ class AlreadySent(Abort):
     """It went out before; `at`: when its last message did, where the store knows."""
 
     said = "“{}” has been sent; a real mailout goes out once."
-    instead = "To send to those that failed: `mailout queue retry`. For a trial: `--test`."
+    instead = (
+        "To send to those that failed: `mailout queue retry`. For a trial: `--test`."
+        " Another letter needs a page or an `id:` of its own."
+    )
 
     def __init__(self, subject: str, at: float | None = None) -> None:
         super().__init__(AbortCode.MAILOUT_ALREADY_SENT, self.said.format(subject), remedy=self.instead)
@@ -156,7 +161,18 @@ class AlreadyRehearsed(AlreadySent):
 def cancelled(mailout: Mailout) -> UsageError:
     return UsageError(
         f"This mailout was cancelled on its way ({mailout.id}): some people may have got it.",
-        remedy="To send it all the same, give the page or file another id.",
+        remedy=others_than_reached(mailout),
+    )
+
+
+def waits_with_another_text(mailout: Mailout) -> UsageError:
+    """What waits is sent as it was; whoever asks now means what the page or file says now."""
+    another = (
+        " If this is another letter, give it an `id:` of its own." if mailout.kind is Kind.MARKDOWN else ""
+    )
+    return UsageError(
+        f"{mailout.ref} waits in the queue as “{mailout.subject}”, with another text. Nothing was changed.",
+        remedy=f"To send the new text instead: mailout queue cancel {mailout.ref}, then send again.{another}",
     )
 
 

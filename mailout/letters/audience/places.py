@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from mailout.base.errors import UsageError
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.segment_tree import SegmentError, Tree, equal_to
 
-GENERAL = "general"
-"""The list that everybody is on."""
 PLACES = ("state", "county", "place")
 US = "ocd-division/country:us"
 DISTRICTS, TERRITORIES = frozenset({"dc"}), frozenset({"as", "gu", "mp", "pr", "vi"})

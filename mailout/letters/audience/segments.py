@@ -196,11 +196,9 @@ def _text(token: Token) -> str:
 
 
 def _shown(name: str) -> str:
-    return name if _plain_word(name) else json.dumps(name, ensure_ascii=False)
-
-
-def _plain_word(name: str) -> bool:
-    return bool(name) and not set(name) & set(' \t()",=!<>“”')
+    """As it is written in a filter: in quotes, unless it is one plain word."""
+    is_plain = name and not set(name) & set(' \t()",=!<>“”')
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def _not_understood(text: str, error: UnexpectedInput) -> SegmentError:

@@ -28,10 +28,7 @@ class Brand:
         """With what one list has of its own. A logo comes with its dark twin, or without one."""
         if "logo" in own:
             own = {"logo_dark": None, **own}
-        known = {
-            name: own[name] for name in ("logo", "logo_dark", "color", "links", "language") if name in own
-        }
-        return replace(self, **known, footer=footer or self.footer)
+        return replace(self, **own, footer=footer or self.footer)
 
     @property
     def styles(self) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN
+from mailout.letters.content.model import ANY_MARK, MARK_CLOSE, MARK_OPEN
 
 WEB_SCHEMES = frozenset({"http", "https"})
 LINK_SCHEMES = WEB_SCHEMES | {"mailto", "tel"}
@@ -86,7 +86,6 @@ NOT_PROSE = re.compile(r"(- |\d+\. |> |    |\[)|.*\n[=~.-]{3}|.*\n *-+  ")
 UNDERLINE = re.compile(r"\n([=~.-])\1+(?=\n|$)")
 
 
-_MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
 _MEDIA = f"{MARK_OPEN}media [^{MARK_CLOSE}]*{MARK_CLOSE}"
 _ADDRESS = re.compile(
     rf" \((?:https?://|[^\s()]+@|{_MEDIA})[^)]*\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
@@ -105,7 +104,7 @@ def preheader_of(text: str, limit: int = 120) -> str:
 
 def language_of(text: str) -> str:
     """A guess good enough for a screen reader's voice: Hebrew, Arabic, Ukrainian, Russian, else English."""
-    text = re.sub(_MARK, "", text)
+    text = re.sub(ANY_MARK, "", text)
     latin = len(re.findall(r"[A-Za-z]", text))
     for code, letters in (("he", r"[\u0590-\u05ff]"), ("ar", r"[\u0600-\u06ff]")):
         if len(re.findall(letters, text)) > latin:

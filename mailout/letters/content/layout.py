@@ -137,16 +137,11 @@ def framed(
         dir=Markup(' dir="rtl"') if is_rtl else "",
         start="right" if is_rtl else "left",
         subject=one_line(document.subject),
-        preheader=document.preheader,
+        document=document,
+        brand=brand,
         padding=PADDING,
         sender=sender,
-        logo=brand.logo,
-        logo_dark=brand.logo_dark,
-        home=brand.links[0][1] if brand.links else "",
-        links=brand.links,
         headline=Markup(for_mail(headline, direction)),  # noqa: S704 (escaped, or the document's own)
-        excerpt=document.excerpt,
-        byline=document.byline,
         styles=Markup(document.styles + brand.styles),  # noqa: S704 (our own)
         why=why,
         reader_links=reader_links,

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import unescape
 
-from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN
+from mailout.letters.content.model import ANY_MARK, MARK_CLOSE, MARK_OPEN
 from mailout.letters.content.plaintext import VOID
 
 _TAG = re.compile(r'(<!--.*?-->|<[a-zA-Z/][^<>"]*(?:"[^"]*"[^<>"]*)*>)', re.DOTALL)
 _NAME = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:]*)")
-_MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
-LONG_WORD = re.compile(rf"{_MARK}|[^\s<>&;{MARK_OPEN}{MARK_CLOSE}]{{40,}}")
+LONG_WORD = re.compile(rf"{ANY_MARK}|[^\s<>&;{MARK_OPEN}{MARK_CLOSE}]{{40,}}")
 BREAK_CHARS = 20
 """Letters of a long word after which it may break: Yahoo knows no `overflow-wrap`."""
 BOX = '<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0"'
@@ -103,7 +102,7 @@ class _Open:
 
 def direction_of(text: str) -> str | None:
     """By the first letter that has one."""
-    for letter in unescape(re.sub(_MARK, "", text)):
+    for letter in unescape(re.sub(ANY_MARK, "", text)):
         kind = unicodedata.bidirectional(letter)
         if kind in ("R", "AL"):
             return "rtl"
@@ -114,7 +113,7 @@ def direction_of(text: str) -> str | None:
 
 def is_right_to_left(text: str) -> bool:
     """A letter as a whole: by most of its letters."""
-    kinds = [unicodedata.bidirectional(letter) for letter in re.sub(_MARK, "", text)]
+    kinds = [unicodedata.bidirectional(letter) for letter in re.sub(ANY_MARK, "", text)]
     return sum(kind in ("R", "AL") for kind in kinds) > kinds.count("L")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 MARK_OPEN, MARK_CLOSE = "\ue000", "\ue001"
 """Around a variable's name in content. Private-use characters: `clean` takes them out of what people wrote,
 so nothing that a person types can be mistaken for a mark."""
+ANY_MARK = f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}"
 _AS_REFERENCES = re.compile(r"&#(?:x0*e00[01](?![0-9a-f])|0*5734[45](?![0-9]));?", re.IGNORECASE)
 UNSHOWABLE = "\ufffd"
 

@@ -1,4 +1,4 @@
-"""What content needs: a source to read a mailout from, a place for media, the store's contents."""
+"""What content needs: a source to read a mailout from, a place for media."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from mailout.base.select import Reads
 from mailout.letters.content.document import Document
-from mailout.letters.content.model import Content
 
 
 class Kind(StrEnum):
@@ -36,12 +34,6 @@ class SourceMailout:
     send_at: float | None = None  # not before; a person who says "for real, now" is heard all the same
     already_sent: bool = False  # its source says so (a Notion page with `sent_at`)
     read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
-
-
-class Contents(Reads, Protocol):
-    """Rendered contents, kept by their hash."""
-
-    def put_content(self, content: Content) -> str: ...
 
 
 class MediaStore(Protocol):

@@ -6,13 +6,13 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
-from urllib.parse import urlsplit
 
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
 from mailout.letters.content.document import CAPTIONED, Document, Problem, cut
-from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content
+from mailout.letters.content.model import ANY_MARK, Content
 from mailout.letters.content.plaintext import BLOCKS, VOID
+from mailout.letters.content.refs import split_address
 from mailout.letters.content.variables import as_written
 
 LONG_SUBJECT = 60
@@ -32,7 +32,6 @@ _UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}")
 _FILE_NAME = re.compile(r"(?:image|picture|img)?|.*\.(?:png|jpe?g|gif|webp|avif|svg|heic)", re.IGNORECASE)
 _PRIVATE = re.compile(r"(?:^|\.)notion\.(?:so|com)$", re.IGNORECASE)
 _COLOR = re.compile(r"(?:^|;)\s*(color|background-color)\s*:\s*(#[0-9a-fA-F]{6})")
-_MARKS = re.compile(f"{MARK_OPEN}[^{MARK_CLOSE}]*{MARK_CLOSE}")
 
 
 def findings(document: Document, content: Content) -> tuple[Problem, ...]:
@@ -119,7 +118,7 @@ class _Letter(HTMLParser):
 
 def _without_marks(text: str) -> str:
     """Filled variables are no words of the letter's own."""
-    return _MARKS.sub("…", text)
+    return re.sub(ANY_MARK, "…", text)
 
 
 def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
@@ -136,11 +135,7 @@ def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
 
 def _links(letter: _Letter) -> Iterator[Problem]:
     for address in dict.fromkeys(letter.links):
-        try:
-            host = urlsplit(_MARKS.sub("x", address)).hostname or ""
-        except ValueError:
-            continue
-        if _PRIVATE.search(host):
+        if _PRIVATE.search(split_address(re.sub(ANY_MARK, "x", address)).hostname or ""):
             yield Problem(
                 "link_private",
                 "This link leads into your Notion workspace: readers cannot open it. Publish the page and"

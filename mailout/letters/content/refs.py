@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 NOTION = "https://www.notion.so"
 PAGE_ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
@@ -24,6 +24,14 @@ def names_a_file(ref: str) -> bool:
         return False
 
 
+def split_address(written: str) -> SplitResult:
+    """What a person wrote may be no address at all: all parts of such a one are empty."""
+    try:
+        return urlsplit(written)
+    except ValueError:
+        return urlsplit("")
+
+
 def page_url(id: object) -> str | None:
     """Where Notion shows a page, database or block."""
     dashed = _dashed(str(id))
@@ -38,10 +46,7 @@ def page_id_of(ref: str) -> str | None:
     ref = ref.strip()
     if PAGE_ID.fullmatch(ref):
         return _dashed(ref)
-    try:
-        address = urlsplit(ref if "://" in ref else f"https://{ref}")
-    except ValueError:
-        return None
+    address = split_address(ref if "://" in ref else f"https://{ref}")
     if address.scheme not in ("https", "http", "notion") or not _HOSTS.search(address.hostname or ""):
         return None
     for peek in parse_qs(address.query).get("p", []):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -44,14 +44,9 @@ class Slice:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Slice:
-        """As a store has kept it."""
-        values = {one.name: row[one.name] for one in fields(cls)}
-        read = {
-            "is_headline": bool(row["is_headline"]),
-            "tags": tuple(row["tags"]),
-            "publish_status": PublishStatus(row["publish_status"]),
-        }
-        return cls(**values | read)
+        """As a batch has kept it."""
+        status = PublishStatus(row["publish_status"])
+        return cls(**{**row, "tags": tuple(row["tags"]), "publish_status": status})
 
     @property
     def place(self) -> tuple[str, int, str, int]:

@@ -189,7 +189,7 @@ def filled(variables: Iterable[Variable], values: Mapping[str, object]) -> dict[
 
 
 def by_fallback(text: str) -> str:
-    """A subject as somebody reads it who is nobody in particular."""
+    """As somebody reads it who is nobody in particular: a subject, or the whole letter."""
     names = Segments.of(text).names
     found = [one for one in map(Variable.of_key, names) if one is not None]
     return Segments.of(text).fill(dict.fromkeys(names, "") | filled(found, {}))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import escape, unescape
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from mailout.letters.content.document import Document, Media
 from mailout.letters.content.model import mark
 from mailout.letters.content.pictures import COLUMN
+from mailout.letters.content.refs import split_address
 
 THUMBNAILS = "https://i.ytimg.com/vi/{id}/hqdefault.jpg"
 """Vimeo's would have to be asked for: its videos stay links."""
@@ -22,11 +23,8 @@ LINK_ALONE = re.compile(r'<p>(<a href="([^"]*)">([^<>]*)</a>)</p>')
 def thumbnail_of(url: str) -> str | None:
     """Where the picture of a video is; None: no video whose picture is known. The host is never the author's
     choice, so nothing else can be fetched."""
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").removeprefix("www.")
-    except ValueError:
-        return None
+    parts = split_address(url)
+    host = (parts.hostname or "").removeprefix("www.")
     if parts.scheme not in ("http", "https"):
         return None
     first, *more = parts.path.strip("/").split("/")

@@ -13,8 +13,8 @@ from html import unescape
 from mailout.letters.content.document import cut, preheader_of
 from mailout.letters.content.languages import FALLBACK
 from mailout.letters.content.layout import PREHEADER, language_asked_for, preheader_in
-from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content, Segments
-from mailout.letters.content.variables import by_fallback, filled, variables_of
+from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content
+from mailout.letters.content.variables import by_fallback
 
 DESCRIPTION_CHARS = 200
 PAGES_KEPT = 64
@@ -53,10 +53,8 @@ class WebPage:
 
 @lru_cache(maxsize=PAGES_KEPT)
 def web_page(content: Content) -> WebPage:
-    html = _OWN_LINKS.sub("", content.html)
-    segments = Segments.of(html)
     # One without a fallback shows nothing: such a letter has no link here, unless an old one had.
-    html = segments.fill(dict.fromkeys(segments.names, "") | filled(variables_of(content), {}))
+    html = by_fallback(_OWN_LINKS.sub("", content.html))
     found = _BODY.fullmatch(html.strip().removesuffix("</html>").rstrip())
     if found is None:
         raise AssertionError("The layout is no page any more: it has a head and a body.")

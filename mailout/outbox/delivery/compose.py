@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from mailout.base.addresses import punycode
 from mailout.base.errors import UsageError
 from mailout.base.signed_links import SignedLinks, Tokens
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.languages import FALLBACK, language
 from mailout.letters.content.layout import language_asked_for
@@ -20,7 +21,6 @@ from mailout.outbox.delivery.protocol import Claimed
 from mailout.outbox.delivery.single_mails import SIGNED_LINK, Category, SignedLink
 
 CONTENTS_KEPT = 256
-GENERAL = "general"
 SINGLE_CONTENTS_KEPT = 8
 """Hardly any two single mails have the same."""
 

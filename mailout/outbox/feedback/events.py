@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from mailout.base.addresses import address_of
+from mailout.base.clock import timestamp_of
 from mailout.base.redact import redact_tokens
 from mailout.outbox.delivery.protocol import Attempt
 from mailout.outbox.feedback.port import Event, EventType
@@ -97,7 +97,7 @@ def parse_event(payload: str) -> Event | NoEvent:
     tags = _object(mail.get("tags"))
     return Event(
         type=_type(kind, part),
-        at=_moment(part.get("timestamp")) or _moment(mail.get("timestamp")),
+        at=timestamp_of(part.get("timestamp")) or timestamp_of(mail.get("timestamp")),
         provider_message_id=_text(mail.get("messageId")),
         attempt=_attempt(tags),
         mailout_id=_uuid(_tag(tags, "mailout_campaign")),
@@ -169,16 +169,6 @@ def _detail(kind: _Kind, part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
         if text:
             yield name, redact_tokens(text)[:_DETAIL_LENGTH]  # a followed link may be a secret one
-
-
-def _moment(written: Any) -> float | None:
-    if not isinstance(written, str):
-        return None
-    try:
-        when = datetime.fromisoformat(written)
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _text(value: Any) -> str | None:

@@ -50,11 +50,13 @@ class EventQueue(Protocol):
     def delete(self, messages: Sequence[QueueMessage]) -> None: ...
 
 
-def ingest(store: Feedback, policy: BouncePolicy, *, batch: int = INGEST_EVENTS) -> Applied:
+def ingest(
+    store: Feedback, policy: BouncePolicy, topics: Collection[str] = (), *, batch: int = INGEST_EVENTS
+) -> Applied:
     """Apply everything that waits."""
     total = Applied()
     while waiting := feedback_rows.waiting_events(store, batch):
-        total += apply(store, [read(row, policy) for row in waiting])
+        total += apply(store, [read(row, policy, topics) for row in waiting])
     return total
 
 
@@ -89,23 +91,31 @@ def poll(
 
 def unwrap(message: QueueMessage, topics: Collection[str]) -> Received:
     """What SNS wrapped, unwrapped, under SNS's id; anything else as it is, for `read` to decide."""
-    try:
-        payload: Any = json.loads(message.body)
-    except (ValueError, RecursionError):
-        payload = None
-    if not isinstance(payload, dict) or payload.get("Type") != "Notification":
+    wrapped = _wrapped(message.body)
+    if wrapped is None or (topics and wrapped["TopicArn"] not in topics):
         return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
-    id, text, topic = payload.get("MessageId"), payload.get("Message"), payload.get("TopicArn")
-    trusted = not topics or topic in topics
-    if trusted and isinstance(id, str) and isinstance(text, str) and len(id) <= 64:
-        return Received(id, SQS, text.replace("\0", ""))
-    return Received(uuid_of("sqs", message.id), SQS_RAW, message.body.replace("\0", ""))
+    return Received(wrapped["MessageId"], SQS, wrapped["Message"].replace("\0", ""))
 
 
-def read(row: WaitingEvent, policy: BouncePolicy) -> EventReading:
-    """What one message comes to."""
+def _wrapped(body: str) -> dict[str, str] | None:
+    """SNS's notification; None: it is none."""
     try:
-        event = parse_event(row.payload)
+        payload: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(payload, dict) or payload.get("Type") != "Notification":
+        return None
+    found = {name: payload.get(name) for name in ("MessageId", "Message", "TopicArn")}
+    sound = all(isinstance(value, str) for value in found.values()) and len(str(found["MessageId"])) <= 64
+    return {name: str(value) for name, value in found.items()} if sound else None
+
+
+def read(row: WaitingEvent, policy: BouncePolicy, topics: Collection[str] = ()) -> EventReading:
+    """What one message comes to. Its topic may have become one of ours since it came."""
+    wrapped = _wrapped(row.payload) if row.source == SQS_RAW and '"TopicArn"' in row.payload else None
+    payload = wrapped["Message"] if wrapped and wrapped["TopicArn"] in topics else row.payload
+    try:
+        event = parse_event(payload)
     except Unreadable as error:
         return EventReading(row.id, problem=("event_unreadable", str(error)), dead=True)
     if isinstance(event, NoEvent):

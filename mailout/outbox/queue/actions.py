@@ -60,6 +60,12 @@ def resume(store: QueueStore, id: str) -> Mailout:
     return store.resume(id)
 
 
+def others_than_reached(mailout: Mailout) -> str:
+    """The way to those who have not got what was cancelled."""
+    segment = f"""mailout segments add others 'not got "{mailout.id}"'"""
+    return f"To reach the others: {segment}, then send a copy of it with the segment others."
+
+
 def retry(store: QueueStore, id: str) -> int:
     """Try its failed messages again, and no others; how many."""
     mailout = require_here(store.mailout(id))
@@ -67,7 +73,9 @@ def retry(store: QueueStore, id: str) -> int:
     if retried:
         return retried
     if mailout.status is Status.CANCELLED:
-        raise UsageError("It was cancelled: nothing of it is tried again.")
+        raise UsageError(
+            "It was cancelled: nothing of it is tried again.", remedy=others_than_reached(mailout)
+        )
     refused = refused_by_checks(store, mailout)
     if refused:
         codes = ", ".join(sorted({str(row["error_code"]) for row in refused}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from mailout.base import error_log
-from mailout.base.error_log import ErrorLog
+from mailout.base.error_log import DeadLetter, ErrorLog
 from mailout.base.errors import UsageError
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import Outbox
@@ -15,6 +15,8 @@ from mailout.outbox.queue.port import Queue
 
 SEND = "send"
 """The topic of messages; each has its message's id."""
+EVENTS = "ses-events"
+"""The topic of what SES has reported and nobody could read."""
 
 
 class DeadLetterStore(Outbox, Queue, ErrorLog, Protocol):
@@ -22,20 +24,25 @@ class DeadLetterStore(Outbox, Queue, ErrorLog, Protocol):
 
 
 def requeue(store: DeadLetterStore, *ids: str) -> list[str]:
-    """The messages wait again, with all their attempts before them; they are no dead letters now. Their
-    mailouts. If one cannot be sent again, nothing has changed."""
+    """The messages wait again, with all their attempts before them, and the events to be read; they are no
+    dead letters now. The messages' mailouts. If one cannot be sent again, nothing has changed."""
     messages: dict[str, list[str]] = {}
-    for id in dict.fromkeys(ids):
-        mailout, message = _sendable(store, id)
-        messages.setdefault(mailout, []).append(message)
+    letters = [error_log.dead_letter(store, id) for id in dict.fromkeys(ids)]
+    for letter in letters:
+        if letter["topic"] != EVENTS:
+            mailout, message = _sendable(store, letter)
+            messages.setdefault(mailout, []).append(message)
+    for letter in letters:
+        if letter["topic"] == EVENTS:
+            store.requeue_dead_letter(letter["id"])
     for mailout, own in messages.items():
         store.retry_failed(mailout, ids=own)
     return sorted(messages)
 
 
-def _sendable(store: DeadLetterStore, id: str) -> tuple[str, str]:
+def _sendable(store: DeadLetterStore, letter: DeadLetter) -> tuple[str, str]:
     """Its mailout and its message."""
-    letter = error_log.dead_letter(store, id)
+    id = letter["id"]
     if letter["topic"] != SEND:
         raise _cannot(id, f"it is of the topic {letter['topic']}, and no message")
     mailout, message = str(letter["payload"]["mailout"]), str(letter["payload"]["message"])

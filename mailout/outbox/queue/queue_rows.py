@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from mailout.base.select import Reads, View, every, first
-from mailout.letters.audience.places import GENERAL
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
 from mailout.outbox.queue.port import Queue, Request
 

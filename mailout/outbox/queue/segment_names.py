@@ -143,8 +143,12 @@ def _bound(store: Reads, leaf: Tree) -> Tree:
     return leaf
 
 
+def anybody_has(store: Reads, attribute: str) -> bool:
+    return first(store, ATTRIBUTES, {"name": attribute}) is not None
+
+
 def _require_field(store: Reads, name: str) -> None:
-    if name in (JOINED, EMAIL) or first(store, ATTRIBUTES, {"name": name}) is not None:
+    if name in (JOINED, EMAIL) or anybody_has(store, name):
         return
     known = [JOINED, EMAIL, *(one["name"] for one in every(store, ATTRIBUTE_NAMES))]
     raise SegmentError(

@@ -57,7 +57,7 @@ def open_transport(running: SesStub) -> Iterator[Open]:
     opened: list[SesTransport] = []
 
     def open_one(mode: SesMode = SesMode.SINGLE, **changes: Any) -> SesTransport:
-        settings = {"from_email": "news@example.org", "endpoint_url": running.url, **changes}
+        settings = {"endpoint_url": running.url, **changes}
         opened.append(SesTransport(SesConfig(mode=mode, **settings)))
         return opened[-1]
 
@@ -78,7 +78,5 @@ def shared(running: SesStub) -> Iterator[dict[SesMode, SesTransport]]:
 @pytest.fixture
 def transport(mode: SesMode, shared: dict[SesMode, SesTransport], stub: SesStub) -> SesTransport:
     if mode not in shared:
-        shared[mode] = SesTransport(
-            SesConfig(from_email="news@example.org", mode=mode, endpoint_url=stub.url)
-        )
+        shared[mode] = SesTransport(SesConfig(mode=mode, endpoint_url=stub.url))
     return shared[mode]

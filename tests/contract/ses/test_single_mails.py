@@ -37,7 +37,7 @@ def engine(request: Any, stub: SesStub, open_transport: Open, tmp_path: Path) ->
         "UNSUBSCRIBE_BASE_URL": "https://mail.example.org/unsubscribe",
         "UNSUBSCRIBE_SECRET": "a secret of some length",
     }
-    transport = open_transport(request.param, from_email="shop@example.org")
+    transport = open_transport(request.param)
     built = wiring.build(load_settings(env=env), FakeClock(), transport=transport, inline=True)
     yield built
     built.store.close()

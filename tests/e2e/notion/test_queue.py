@@ -48,6 +48,54 @@ def test_drafts_and_pages_of_tomorrow_wait(engine: Engine, notion: Notion) -> No
     assert (mails(engine), notion.written()) == ([], [])
 
 
+YES = {"type": "select", "select": {"name": "Yes"}}
+UNREADABLE: list[tuple[str, str | None, dict[str, Any] | None, str]] = [
+    ("is_test", None, None, "The database has no checkbox is_test. Add it"),
+    ("is_test", "Is test", {"type": "checkbox", "checkbox": True}, "Is test has to be called is_test."),
+    ("is_test", "is_test", YES, "is_test has the type select, not checkbox."),
+    (
+        "list",
+        "list",
+        {"type": "multi_select", "multi_select": [{"name": "board"}]},
+        "multi-select, not select",
+    ),
+    ("list", "List", {"type": "select", "select": {"name": "board"}}, "List has to be called list."),
+    ("segment", "segment", {"type": "formula", "formula": {"string": "x"}}, "formula, not select or text"),
+    ("send_at", "send_at", {"type": "rich_text", "rich_text": []}, "send_at has the type text, not date."),
+    ("send_at", "Send at", {"type": "date", "date": {"start": "2999-01-01"}}, "has to be called send_at."),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "value", "why"), UNREADABLE)
+def test_a_page_that_does_not_say_to_whom_or_when_goes_to_nobody(
+    engine: Engine, notion: Notion, ours: str, theirs: str | None, value: dict[str, Any] | None, why: str
+) -> None:
+    """A test that is not recognised as one would go to everybody."""
+    page = mailout_page("Hello", "Ready")
+    page["properties"].pop(ours, None)
+    if theirs:
+        page["properties"][theirs] = value
+    notion.stub.load(workspace(pages={PAGE: page}, blocks={PAGE: [p("Hi")]}))
+    run_queue(engine)
+    run_queue(engine)
+    assert mails(engine) == []
+    assert notion.statuses() == ["Failed"]
+    (comment,) = notion.comments()
+    assert why in comment
+    assert comment.endswith("then set Ready again.")
+
+
+def test_a_property_of_another_kind_that_is_empty_keeps_nobody_from_sending(
+    engine: Engine, notion: Notion
+) -> None:
+    page = mailout_page("Hello", "Ready")
+    del page["properties"]["list"]
+    page["properties"]["List"] = {"type": "multi_select", "multi_select": []}
+    notion.stub.load(workspace(pages={PAGE: page}, blocks={PAGE: [p("Hi")]}))
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+
+
 @pytest.mark.parametrize(("test", "sent"), [(None, 0), (False, 3), (True, 1)])
 def test_a_page_of_tomorrow_that_is_asked_for_by_hand_waits_unless_somebody_says_for_real_or_test(
     engine_with: Build, notion: Notion, test: bool | None, sent: int

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.front_matter import LetterOptions
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, within_limits
-from mailout.letters.content.notion.nodes import Nodes, Paragraph, nodes_html, nodes_text
+from mailout.letters.content.notion.nodes import Nodes, Paragraph, lines_of, nodes_html
 from mailout.letters.content.notion.reading import Reader
 from mailout.letters.content.notion.styles import STYLES
 
@@ -26,12 +26,12 @@ def render(blocks: Sequence[Block], subject: str = "", about: LetterOptions | No
     page, cut = within_limits(blocks)
     reader = Reader(page)
     nodes = _trimmed(reader.nodes(page))
-    text = nodes_text(nodes)
+    text = "\n".join(lines_of(nodes)).strip("\n")
     problems = reader.problems
     if cut:
         lost = f"Only the page's first {MAX_BLOCKS:,} blocks are in the mail. Shorten it."
         problems.append(Problem("content_too_long", lost))
-    html, media = (nodes_html(nodes), reader.media) if text else ("", ())
+    html, media = (nodes_html(nodes), reader.files.media) if text else ("", ())
     return about.document(html, text, problems, media, reader.literals, STYLES)
 
 

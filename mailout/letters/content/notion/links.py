@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from mailout.letters.content.document import LINK_SCHEMES, WEB_SCHEMES, Media
 from mailout.letters.content.media import media_ref
 from mailout.letters.content.notion.blocks import Block, as_mapping
-from mailout.letters.content.refs import NOTION, PAGE_ID
+from mailout.letters.content.refs import NOTION, PAGE_ID, split_address
 from mailout.letters.content.videos import thumbnail_of, video_ref
 
 _WEB = "|".join(sorted(WEB_SCHEMES))
@@ -40,10 +40,7 @@ def web_url(href: object) -> str | None:
 
 def file_name(url: str) -> str:
     """The last part of an address's path, as a person would read it; empty when there is none."""
-    try:
-        return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
-    except ValueError:
-        return ""
+    return unquote(split_address(url).path.rsplit("/", 1)[-1])
 
 
 def title_of(url: str) -> str:
@@ -51,10 +48,7 @@ def title_of(url: str) -> str:
 
     Nothing is fetched: two renders have to give the same bytes, and an address may lead anywhere.
     """
-    try:
-        last = unquote(urlsplit(url).path.rstrip("/").rsplit("/", 1)[-1], errors="replace")
-    except ValueError:
-        return ""
+    last = unquote(split_address(url).path.rstrip("/").rsplit("/", 1)[-1], errors="replace")
     words = re.sub(r"\.(?:html?|php|aspx?)$", "", _INVISIBLE.sub("", last), flags=re.IGNORECASE)
     words = re.sub(r"[-_+\s]+", " ", words).strip()
     is_said = len(re.findall(r"[^\W\d_]{2,}", words)) >= 2 and not re.search(r"[0-9a-f]{16,}", words)
@@ -63,11 +57,7 @@ def title_of(url: str) -> str:
 
 def site_of(url: str) -> str:
     """Whose page it is: the host, as people say it."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-    return host.removeprefix("www.")
+    return (split_address(url).hostname or "").removeprefix("www.")
 
 
 def short(url: str) -> str:

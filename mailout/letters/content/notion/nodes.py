@@ -62,10 +62,6 @@ def nodes_html(nodes: Nodes, place: NodePlace = TOP) -> str:
     return "\n".join(node.html(place) for node in nodes)
 
 
-def nodes_text(nodes: Nodes) -> str:
-    return "\n".join(lines_of(nodes)).strip("\n")
-
-
 def lines_of(nodes: Nodes) -> list[str]:
     """A blank line between things."""
     lines: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
@@ -21,18 +22,6 @@ OPTION_LIMIT = 100
 NO_HEADLINE = frozenset({"false", "no", "none", "-"})
 
 Value = str | int | float | bool | None
-
-
-@dataclass(frozen=True, slots=True)
-class StatusNames:
-    """What the status says (`NOTION_STATUS_*`)."""
-
-    ready: str = "Ready"  # asks to be sent
-    sending: str = "Sending"
-    send: str = "Send"
-    failed: str = "Failed"
-    draft: str = "Draft"  # to which a test run returns
-
 
 _OPTIONAL = "send_at list segment public preheader from_name reply_to language headline excerpt byline date"
 OPTIONAL = frozenset(_OPTIONAL.split())
@@ -62,6 +51,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "unsub_rate": ("number",),
 }
 """What a database has for a mailout, and the types that each of these properties may have."""
+DECIDING = ("is_test", "send_at", "list", "segment")
+"""They say to whom a letter goes and when: one that cannot be read must not count as empty."""
+_IN_WORDS = {"rich_text": "text", "multi_select": "multi-select"}
 PROPERTY_NAMES: Mapping[str, str] = {key: key for key in KINDS}
 """What the database calls them, unless `NOTION_PROP_*` says otherwise."""
 
@@ -74,6 +66,7 @@ class NotionPage(LetterOptions):
     status: str | None = None
     sent_at: float | None = None
     send_at: float | None = None
+    unreadable: str = ""  # why it cannot be told to whom it goes, or when
 
 
 def page_of(
@@ -103,7 +96,30 @@ def page_of(
         excerpt=_line(found["excerpt"]),
         byline=_line(found["byline"]),
         date=_day(found["date"]),
+        unreadable=next(_unreadable(properties, names), ""),
     )
+
+
+def _unreadable(properties: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[str]:
+    """Nobody sees that a ticked “Test” is not our `is_test`, until everybody has the test."""
+    for key in DECIDING:
+        name = names[key]
+        if (there := as_mapping(properties.get(name))) and there.get("type") not in KINDS[key]:
+            kind = str(there.get("type"))
+            wanted = " or ".join(_IN_WORDS.get(one, one) for one in KINDS[key])
+            yield f"The page's property {name} has the type {_IN_WORDS.get(kind, kind)}, not {wanted}."
+        for other, property in properties.items():
+            if not there and plain_name(other) == plain_name(name) and _is_filled(as_mapping(property)):
+                yield f"The page's property {other} has to be called {name}."
+
+
+def plain_name(name: str) -> str:
+    """“Send at” and `send_at` are meant to be the same."""
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+def _is_filled(property: Mapping[str, Any]) -> bool:
+    return bool(property.get(str(property.get("type"))))
 
 
 def _line(property: Mapping[str, Any]) -> str:

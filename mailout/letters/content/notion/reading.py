@@ -8,7 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from mailout.letters.content.document import Media, Problem, cut, link_dropped
+from mailout.letters.content.document import Problem, cut, link_dropped
 from mailout.letters.content.notion import boxes, nodes
 from mailout.letters.content.notion.blocks import Block, as_mapping, walk
 from mailout.letters.content.notion.equations import readable
@@ -56,7 +56,7 @@ class Reader:
 
     def __init__(self, page: Sequence[Block]) -> None:
         self._page = page
-        self._files = HostedFiles()
+        self.files = HostedFiles()
         self.problems: list[Problem] = []
         self.literals: frozenset[str] = frozenset()  # braces that are meant to be read
         self._words = ""  # the last that were read: they say where on the page something is
@@ -83,10 +83,6 @@ class Reader:
             "breadcrumb": lambda _: (),
             **dict.fromkeys(("meeting_notes", "transcription"), self._meeting),
         }
-
-    @property
-    def media(self) -> tuple[Media, ...]:
-        return self._files.media
 
     def nodes(self, blocks: Iterable[Block]) -> Nodes:
         """Neighbours of one list type become one list; everything else stands for itself."""
@@ -131,7 +127,7 @@ class Reader:
             if run.get("type") == "equation"
         )
         self.problems += map(link_dropped, dropped_links(runs))
-        return spans_of(items, self._files.host)
+        return spans_of(items, self.files.host)
 
     def _words_of(self, block: Block) -> tuple[Spans, str, Nodes]:
         """What a block says, in which colour, and what hangs from it."""
@@ -150,7 +146,7 @@ class Reader:
         spans = self._spans(block)
         if (url := _only_link(spans)) and not block.children:
             return (boxes.button(spans, url),)
-        picture = self._files.icon(block)
+        picture = self.files.icon(block)
         icon = (Span("•", image=picture),) if picture else _icon_text(block.data.get("icon"))
         return (nodes.Callout(spans, _color(block), self.nodes(block.children), icon),)
 
@@ -165,7 +161,7 @@ class Reader:
     def _code(self, block: Block) -> Iterable[Node]:
         said = block.data.get("rich_text")
         self.problems += map(link_dropped, dropped_links(runs_of(said)))
-        source = spans_of(said, self._files.host, literal=True)
+        source = spans_of(said, self.files.host, literal=True)
         return (boxes.code(source, self._spans(block, "caption")),)
 
     def _equation(self, block: Block) -> Iterable[Node]:
@@ -210,7 +206,7 @@ class Reader:
     @cached_property
     def _headings(self) -> tuple[tuple[int, str], ...]:
         entries = (
-            (_HEADINGS[block.type], plain(spans_of(block.data.get("rich_text"), self._files.host)))
+            (_HEADINGS[block.type], plain(spans_of(block.data.get("rich_text"), self.files.host)))
             for block in walk(self._page)
             if block.type in _HEADINGS
         )
@@ -219,7 +215,7 @@ class Reader:
     # ── Files and links ──────────────────────────────────────────────────────────────────────────
 
     def _image(self, block: Block) -> Iterable[Node]:
-        url, name = self._files.file(block)
+        url, name = self.files.file(block)
         caption = self._spans(block, "caption")
         alt = plain(caption) or name or "Image"
         if url is None:
@@ -228,7 +224,7 @@ class Reader:
         return (boxes.Picture(url, alt, caption),)
 
     def _file(self, block: Block) -> Iterable[Node]:
-        url, name = self._files.file(block)
+        url, name = self.files.file(block)
         caption = self._spans(block, "caption")
         if url is None:
             self._report(f"The {block.type} here has no address that a mail can carry. Upload it again.")
@@ -241,7 +237,7 @@ class Reader:
         if not _leads_on(caption, url) and (not name or plain(caption) == name):
             name, caption = plain(caption), ()
         card = boxes.card(sign, name, url, caption)
-        ref = self._files.video(url, card.html()) if url else None
+        ref = self.files.video(url, card.html()) if url else None
         if not (url and ref):
             return card
         said = [escape(name), inline_html(caption)]
@@ -275,7 +271,8 @@ class Reader:
         rows = [self._cells(row) for row in block.children if row.type == "table_row"]
         others = self.nodes(row for row in block.children if row.type != "table_row")
         width = max((len(row) for row in rows), default=0)
-        if not any(plain(cell) or _pictured(cell) for row in rows for cell in row):
+        spans = (span for row in rows for cell in row for span in cell)
+        if not any(span.text.strip() or span.image for span in spans):
             return others
         table = boxes.table(
             [row + ((),) * (width - len(row)) for row in rows],
@@ -321,10 +318,6 @@ def _repeats_blank(node: Node, before: Sequence[Node]) -> bool:
     blank = isinstance(node, Paragraph) and node.is_blank
     last = before[-1] if before else None
     return blank and isinstance(last, Paragraph) and last.is_blank
-
-
-def _pictured(cell: Spans) -> bool:
-    return any(span.image for span in cell)
 
 
 def _only_link(spans: Spans) -> str | None:

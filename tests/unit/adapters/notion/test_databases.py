@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from mailout.adapters.notion import NotionConfig, NotionDatabases, NotionSource
+from mailout.adapters.notion.calls import STATUS_NAMES
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceNotFound, SourceUnavailable, UsageError
-from mailout.letters.content.notion.page import PROPERTY_NAMES, StatusNames
+from mailout.letters.content.notion.page import PROPERTY_NAMES
 from tests.stubs.notion import TOKEN
 from tests.stubs.notion_pages import id_of
 from tests.stubs.notion_workspace import LETTER, workspace
@@ -23,9 +24,8 @@ RUSSIAN = {**PROPERTY_NAMES, "subject": "Тема", "status": "Статус"}
 def databases(stub: NotionStub, monkeypatch: pytest.MonkeyPatch) -> Iterator[NotionDatabases]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     stub.load(workspace())
-    config = NotionConfig(
-        token=TOKEN, base_url=stub.url, properties=RUSSIAN, statuses=StatusNames(ready="Готово")
-    )
+    statuses = {**STATUS_NAMES, "ready": "Готово"}
+    config = NotionConfig(token=TOKEN, base_url=stub.url, properties=RUSSIAN, statuses=statuses)
     made = NotionDatabases(config, TestClock())
     yield made
     made.close()

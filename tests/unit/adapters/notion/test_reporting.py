@@ -163,6 +163,20 @@ def test_doctor_says_where_pages_could_not_say_why_a_letter_failed(start: Start,
         assert "insert comments" in check.remedy
 
 
+def test_doctor_names_a_property_that_is_called_almost_right(start: Start) -> None:
+    """Its value would be taken for empty."""
+    content = workspace()
+    properties = content["databases"][MAILOUTS]["properties"]
+    properties["Send at"] = properties.pop("send_at")
+    properties["Language"] = {"type": "multi_select"}
+    (check,) = [one for one in start(content).source.check() if one.level == "fail"]
+    assert (check.name, check.remedy) == (
+        "property send_at",
+        "Call it send_at, or set NOTION_PROP_SEND_AT.",
+    )
+    assert check.message == "is called Send at"
+
+
 def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:
     assert verdicts(start(token="wrong")) == {"NOTION_TOKEN": "fail"}
     found = verdicts(start(db_mailouts=id_of("nowhere"), db_errors=None))

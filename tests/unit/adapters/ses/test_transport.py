@@ -21,7 +21,6 @@ LINK = "https://example.org/leave?token=ä{{v0}}"
 @pytest.fixture
 def transport() -> Iterator[SesTransport]:
     config = SesConfig(
-        from_email="news@example.org",
         mode=SesMode.BULK,
         configuration_set="events",
         aws=AwsAccess(region="eu-west-1"),

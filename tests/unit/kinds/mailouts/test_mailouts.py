@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from mailout.adapters.markdown_file import MarkdownFiles
-from mailout.base.errors import Abort, AbortCode
+from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.port import SourceMailout
 from mailout.outbox.queue import queue_rows
@@ -76,6 +76,27 @@ def test_it_is_used_once_and_a_later_test_reads_the_file_again(
     letter.write_text("---\nsubject: Second thoughts\n---\nOther words.\n", encoding="utf-8")
     assert made.engine.intake.enqueue(str(letter), test=True).subject == "Second thoughts"
     assert source.read["page"] == 2
+
+
+def test_who_asks_for_another_text_than_the_one_that_waits_is_told_so(made: Drive, letter: Path) -> None:
+    """They would agree to one letter, and people would get another."""
+    intake, written = made.engine.intake, letter.read_text("utf-8")
+    id = intake.enqueue(str(letter)).id
+    assert intake.validate(str(letter)) == id
+    letter.write_text("---\nsubject: February\n---\nOther words.\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="waits in the queue as “Hello”, with another text") as refused:
+        intake.validate(str(letter))
+    assert "mailout queue cancel letter.md, then send again" in str(refused.value.remedy)
+    assert made.store.mailout(id).subject == "Hello"
+    made.store.cancel(id)
+    assert intake.validate(str(letter)) == id
+    about = intake.announcement(str(letter))
+    assert about is not None
+    assert (about.subject, about.people) == ("February", 1)
+    assert intake.enqueue(str(letter)).subject == "February"
+    letter.write_text(written, encoding="utf-8")
+    with pytest.raises(UsageError, match="as “February”"):
+        intake.validate(str(letter))
 
 
 def test_a_missing_subject_is_named_before_a_missing_footer(tmp_path: Path, letter: Path) -> None:

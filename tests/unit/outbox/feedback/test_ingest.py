@@ -19,6 +19,7 @@ from mailout.outbox.feedback.ingest import QueueMessage, ingest, poll, unwrap
 from mailout.outbox.feedback.port import Applied, EventReading
 from mailout.outbox.feedback.reconcile import reconcile
 from mailout.outbox.feedback.suppression import Reason, pull, to_push
+from mailout.outbox.queue import dead_letters
 from tests.clocks import NOON, FakeClock
 from tests.new_sqlite import open_new
 from tests.ses_events import ses_event
@@ -105,6 +106,18 @@ def test_a_poison_message_ends_in_the_dead_letters(store: SqliteStore, body: str
     assert (done.dead, done.events, queue.messages) == (1, 1, {})
     (letter,) = error_log.dead_letters(store)
     assert letter["error"] == reason
+
+
+def test_what_came_from_a_topic_that_was_not_named_is_applied_once_it_is(store: SqliteStore) -> None:
+    """The queue has it no more: without this a complaint would be lost by a forgotten setting."""
+    store.import_subscribers([SubscriberRow(ANN, ANN)])
+    poll(store, Queue(wrapped(ses_event("Complaint"), TOPIC + "x")), [TOPIC])
+    for topics, dead, status in (([TOPIC], 1, "active"), ([TOPIC, TOPIC + "x"], 0, "unsubscribed")):
+        ingest(store, "any", topics)
+        assert len(error_log.dead_letters(store)) == dead
+        assert subscriber_rows.subscriber(store, ANN)["status"] == status
+        for letter in error_log.dead_letters(store):
+            assert dead_letters.requeue(store, letter["id"]) == []
 
 
 class Picky(SqliteStore):
