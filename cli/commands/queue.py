@@ -21,7 +21,7 @@ from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.actions import SettleVerdict
-from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.mailout import Mailout, Status
 
 app = command_group("What waits and what was sent: list, pause, cancel, retry, settle.")
 
@@ -68,7 +68,8 @@ def cancel(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> Non
     """Cancel a mailout. Mail already sent stays sent; nobody else gets it, and it cannot be resumed."""
     engine = open_engine()
     found = actions.require_open(find_mailout(engine, id))
-    confirm(f"Cancel “{found.subject}”? {_remaining(found)} will not get it.", yes)
+    if found.status is not Status.CANCELLED:
+        confirm(f"Cancel “{found.subject}”? {_remaining(found)} will not get it.", yes)
     mailout = actions.cancel(engine.store, found.id)
     engine.pages.update(mailout.id)
     _show(engine, mailout, json)

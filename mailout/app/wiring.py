@@ -68,10 +68,10 @@ def build(
     transport = transport or make_transport(settings, clock)
     notion = notion_pages(settings, clock)
     dashboard = settings.public_url if settings.admin_password else None
-    pages = PageReports(store, notion, clock, transport.name, dashboard)
+    limits, test_emails = limits_of(settings), EmailsForTests(settings)
+    pages = PageReports(store, notion, clock, transport.name, dashboard, limits.timezone)
     rehearses = transport.name == REHEARSING
     forecast = queue_forecast(settings, store, transport)
-    limits, test_emails = limits_of(settings), EmailsForTests(settings)
     read_from = source_of or sources(notion, clock)
     intake = MailoutIntake(
         settings, store, pages, media_store(settings), read_from, test_emails, rehearses=rehearses

@@ -9,6 +9,9 @@ from typing import Any, Protocol, TypedDict
 from mailout.base.errors import NotFound
 from mailout.base.select import Reads, View, every, first
 
+SAME_REFUSAL_SECONDS = 86_400.0
+"""A letter that is refused for the same reason within a day is one error: its page may ask every minute."""
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecord:
@@ -50,6 +53,13 @@ class ErrorLog(Reads, Protocol):
     def requeue_dead_letter(self, id: str) -> bool:
         """Back into the inbox, to be read again; False: it is not there, or it is not an SES event."""
         ...
+
+
+def record_once(store: ErrorLog, error: ErrorRecord, since: float) -> None:
+    """Unless the same was recorded since then: it is one thing to correct."""
+    same = {"mailout": error.mailout, "code": error.code, "message": error.message, "at >=": since}
+    if first(store, ERRORS, same) is None:
+        store.record_errors([error])
 
 
 def errors(store: Reads, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:

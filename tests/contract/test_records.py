@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mailout.base import error_log
@@ -41,6 +43,20 @@ def test_errors_are_read_newest_first_and_by_mailout(store: Store, factory: Stor
     assert [error.at for error in error_log.errors(store)] == [NOON + 5, NOON + 5, NOON - 9]
     assert error_log.errors(store, id) == [full]
     assert len(error_log.errors(store, limit=2)) == 2
+
+
+def test_the_same_refusal_of_a_letter_is_recorded_once_within_the_time(
+    store: Store, factory: StoreFactory
+) -> None:
+    """A page that asks every minute must not fill the errors database."""
+    refused = ErrorRecord("variable_missing", "3 people have no “name”.", "content", mailout="page")
+    for now in (NOON, NOON + 60, NOON + 7_200):
+        factory.set_now(now)
+        error_log.record_once(store, refused, since=now - 3_600)
+    error_log.record_once(store, replace(refused, message="2 people have no “name”."), since=NOON)
+    error_log.record_once(store, replace(refused, mailout="another"), since=NOON)
+    assert [error.at - NOON for error in error_log.errors(store, "page")] == [7_200, 7_200, 0]
+    assert len(error_log.errors(store)) == 4
 
 
 def test_a_dead_letter_is_kept_whole(store: Store, factory: StoreFactory) -> None:

@@ -214,6 +214,9 @@ def test_a_delay_is_time_to_see_to_whom_it_would_go_and_to_take_it_back(mailout:
     asked = mailout("queue", "cancel", "letter.md")
     assert (asked.code, "--yes" in asked.one_line) == (2, True), "there is no terminal to ask on"
     assert mailout("queue", "cancel", "letter.md", "--yes").code == 0
+    again = mailout("queue", "cancel", "letter.md")
+    assert (again.code, "It was cancelled before anything was sent." in again.out) == (0, True)
+    assert "will not get it" not in again.out + again.err
     assert mailout.mails() == []
 
 

@@ -39,6 +39,7 @@ TOO_FAST = 429
 """The one answer that promises that nothing was done: even a creation may be tried again."""
 PASSING = frozenset({409, 500, 502, 503, 504, 529})
 MAX_WAIT = 60.0
+PASSES = "This usually passes within minutes: then try again."
 
 Json = Mapping[str, Any]
 FAILURES = (NotionClientErrorBase, httpx.HTTPError, json.JSONDecodeError, UnicodeDecodeError)
@@ -107,7 +108,7 @@ class NotionCalls:
             if not (repeatable or _too_fast(error.__cause__)):
                 return None
             wait = self._wait(error.__cause__, attempts)
-            log.info("%s; trying again in %.0f s (attempt %d)", error.message, wait, attempts)
+            log.info("%s Trying again in %.0f s (attempt %d)", error.message, wait, attempts)
             return wait
 
         return retried(attempt, pause_after, self._clock)
@@ -118,9 +119,13 @@ class NotionCalls:
         while True:
             answer = self.make(what, lambda api: call(api, paging))
             yield from answer.get("results") or ()
-            following = answer.get("next_cursor")
-            if not (answer.get("has_more") and following):
+            if not answer.get("has_more"):
                 return
+            following = answer.get("next_cursor")
+            if not following:  # half a letter must not be taken for a whole one
+                raise SourceUnavailable(
+                    f"{_capital(what)}: Notion says that there is more, and not where.", remedy=PASSES
+                )
             paging["start_cursor"] = following
 
     def _wait(self, failure: BaseException | None, attempt: int) -> float:
@@ -140,19 +145,23 @@ def _origin(base_url: str) -> str:
     return origin
 
 
+def _capital(what: str) -> str:
+    return what[:1].upper() + what[1:]
+
+
 def _too_fast(failure: BaseException | None) -> bool:
     return isinstance(failure, HTTPResponseError) and failure.status == TOO_FAST
 
 
 def _error(failure: Exception, what: str) -> SourceError:
     """What went wrong, in our words. Notion's own are kept: they name the property or the page."""
-    what = what[:1].upper() + what[1:]
+    what = _capital(what)
     if not isinstance(failure, HTTPResponseError):
         if isinstance(failure, InvalidPathParameterError):
-            return SourceError(f"{what}: {failure}")
+            return SourceError(f"{what}: {failure}.")
         reason = str(failure) or type(failure).__name__
-        return SourceUnavailable(f"{what}: no usable answer from Notion ({reason})")
-    said = f"{what}: Notion answered {failure.status} ({failure})"
+        return SourceUnavailable(f"{what}: no usable answer from Notion ({reason}).", remedy=PASSES)
+    said = f"{what}: Notion answered {failure.status} ({failure})."
     match failure.status:
         case 401:
             return SourceRefused(said, remedy="Check NOTION_TOKEN.")
@@ -163,6 +172,6 @@ def _error(failure: Exception, what: str) -> SourceError:
                 said, remedy="Check the id, and share the page with the integration (••• → Connections)."
             )
         case status if status == TOO_FAST or status in PASSING:
-            return SourceUnavailable(said)
+            return SourceUnavailable(said, remedy=PASSES)
         case _:
             return SourceError(said)

@@ -120,6 +120,12 @@ def error_properties(
     return body
 
 
+def option_names(property: Json) -> frozenset[str]:
+    """Of a status or a select, as the data source describes it."""
+    options = (property.get(str(property.get("type"))) or {}).get("options") or ()
+    return frozenset(str(one.get("name")) for one in options)
+
+
 # ── doctor ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -156,13 +162,28 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
 
 def _options_check(status: Json, name: str, statuses: Mapping[str, str]) -> Check:
     """A select makes its options as they are written; a status does not."""
-    there = {option.get("name") for option in (status.get("status") or {}).get("options") or ()}
+    there = option_names(status)
     missing = [option for option in statuses.values() if option not in there]
     line = f"options of {name}"
     if missing:
         remedy = "Add them in Notion (the API cannot), or set NOTION_STATUS_*."
         return Check(line, "fail", f"missing: {', '.join(missing)}", remedy)
     return Check(line, "ok", "all there")
+
+
+def notes_check(schema: Json, *, readable: bool) -> Check:
+    """Can a page say why its letter failed, or why it waits?"""
+    if readable:
+        return Check("comments", "ok", "can be read")
+    if (schema.get(STATUS_NOTE) or {}).get("type") == "rich_text":
+        return Check("comments", "ok", f"may not be read; {STATUS_NOTE} is written instead")
+    return Check(
+        "comments",
+        "warn",
+        f"may not be read, and there is no {STATUS_NOTE}: a page could not say why its letter failed",
+        "Give the integration the capabilities to read and to insert comments, or add a text property"
+        f" {STATUS_NOTE}.",
+    )
 
 
 def errors_checks(schema: Json) -> list[Check]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.base.errors import SourceRefused
+from mailout.base.errors import SourceError, SourceRefused
 from mailout.letters.content.notion.page import TEXT_LIMIT, property_value, text_items
 
 STATUS_NOTE = "status_note"
@@ -27,7 +27,9 @@ class NotionNotes:
         content = _cut(text)
         try:
             self._create(page_id, text_items(content))
-        except SourceRefused:
+        except SourceError as error:
+            if not _is_refused(error):
+                raise
             self._write_property(page_id, content, self._read_page(page_id))
 
     def _create(self, page_id: str, items: Sequence[Json]) -> None:
@@ -35,22 +37,28 @@ class NotionNotes:
         self._calls.make("commenting on a page", lambda api: api.comments.create(**body), repeatable=False)
 
     def add_once(self, page_id: str, text: str, page: Json) -> None:
-        """Unless it stands there already. Who may not read comments would repeat it: then the property."""
+        """Unless it stands there already. Who may not read comments would repeat it: then the property, if
+        there is one."""
         if _property_text(page) == _cut(text):
             return
         try:
             known = any(words == _cut(text) for _, words in self._comments(page_id))
-        except SourceRefused:
-            self._write_property(page_id, _cut(text), page)
-        else:
-            if not known:
-                self.add(page_id, text)
+        except SourceError as error:
+            if not _is_refused(error):
+                raise
+            if STATUS_NOTE in (page.get("properties") or {}):
+                self._write_property(page_id, _cut(text), page)
+                return
+            known = False
+        if not known:
+            self.add(page_id, text)
 
-    def keep(self, page_id: str, head: str, text: str | None, nothing: str) -> None:
-        """The one comment that begins with `head`, brought up to date. `text` None: it says `nothing`, if it
-        is there at all. Where the integration may not comment: the property."""
+    def keep(self, page_id: str, heads: Sequence[str], text: str | None, nothing: str) -> None:
+        """The one comment that begins like this, or says `nothing`, brought up to date. `text` None: it says
+        `nothing`, if it is there at all. Where the integration may not comment: the property."""
+        heads = (*heads, nothing)
         try:
-            ours = (one for one in self._comments(page_id) if one[1].startswith(head))
+            ours = (one for one in self._comments(page_id) if one[1].startswith(heads))
             id, before = next(ours, (None, ""))
             written = text or (nothing if id else None)
             if written is None or written == before:
@@ -60,10 +68,21 @@ class NotionNotes:
                 self._create(page_id, items)
             else:
                 self._calls.make("updating a comment", lambda api: api.comments.update(id, rich_text=items))
-        except SourceRefused:
+        except SourceError as error:
+            if not _is_refused(error):
+                raise
             page = self._read_page(page_id)
-            if text is not None or _property_text(page).startswith(head):
-                self._write_property(page_id, text or nothing, page)
+            before, written = _property_text(page), text or nothing
+            if before != written and (text is not None or before.startswith(heads)):
+                self._write_property(page_id, written, page)
+
+    def can_be_read(self, page_id: str) -> bool:
+        """Whether the integration may read comments; whether it may write them, only a comment would tell."""
+        try:
+            next(self._comments(page_id), None)
+        except SourceRefused:
+            return False
+        return True
 
     def _comments(self, page_id: str) -> Iterator[tuple[str, str]]:
         """Their ids and what they say."""
@@ -72,11 +91,6 @@ class NotionNotes:
             lambda api, paging: api.comments.list(block_id=page_id, **paging),
         )
         return ((str(comment.get("id")), _plain(comment.get("rich_text"))) for comment in found)
-
-    def end(self, page_id: str, beginning: str, page: Json) -> None:
-        """Clear the property if it still says what is over."""
-        if _property_text(page).startswith(beginning):
-            self._write_property(page_id, "", page)
 
     def _write_property(self, page_id: str, text: str, page: Json) -> None:
         there = (page.get("properties") or {}).get(STATUS_NOTE) or {}
@@ -88,6 +102,11 @@ class NotionNotes:
             f"updating the page {page_id}",
             lambda api: api.pages.update(page_id, properties={STATUS_NOTE: written}),
         )
+
+
+def _is_refused(error: SourceError) -> bool:
+    """It may not comment, or Notion does not take this comment: no reason to leave the rest unwritten."""
+    return isinstance(error, SourceRefused) or type(error) is SourceError
 
 
 def _cut(text: str) -> str:

@@ -12,19 +12,21 @@ from mailout.adapters.notion.source import NotionSource
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import SourceNotFound, UsageError
+from mailout.base.errors import SourceError, SourceNotFound, UsageError
+from mailout.insight.page_status import writer_notes
 from mailout.insight.page_status.state import PageState, PageStatus
-from mailout.insight.page_status.writer_notes import WAITING_NOTE
+from mailout.insight.page_status.writer_notes import NO_LONGER_WAITING, TEST, TEST_ARRIVED, WAITING
 from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.notion import render
 from mailout.letters.content.notion.page import NotionPage, Value
 from mailout.letters.content.port import Kind, SourceMailout
 from mailout.letters.content.refs import page_id_of
 
-NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "awaits_test", "note"})
+NO_PROPERTIES = frozenset({"status", "is_test", "is_rehearsal", "shown_before", "awaits_test", "note"})
 """Of a page's state, what is not written under its own name."""
 
-FINDINGS = "Check before this letter goes out:"
+FINDINGS = "Worth checking in this letter:"
+FINDINGS_BEFORE = "Check before this letter goes out:"  # as earlier versions wrote it
 NO_FINDINGS = f"{FINDINGS} nothing any more."
 
 
@@ -73,7 +75,7 @@ class NotionPages(NotionSource):
 
     def show_findings(self, ref: str, findings: Sequence[str]) -> None:
         text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
-        self._reports.notes.keep(ref, FINDINGS, text, NO_FINDINGS)
+        self._reports.notes.keep(ref, [FINDINGS, FINDINGS_BEFORE], text, NO_FINDINGS)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:
         answer = self._reports.page_not_in_trash(ref)
@@ -87,23 +89,40 @@ class NotionPages(NotionSource):
             return
         if state.is_rehearsal and self._was_sent(page):
             return
-        self._write_note(ref, state, changes=page.status != self._statuses[state.status], answer=answer)
-        values: dict[str, Value] = {"status": self._statuses[state.status]}
+        if page.status == self._statuses[PageStatus.DRAFT] and _overwrites_draft(state):
+            self._reports.notes.add_once(ref, writer_notes.ON_ITS_WAY, answer)
+        status = self._statuses[state.status]
+        changes = page.status != status
+        lacks = changes and self._reports.lacks_option(answer, status)
+        if lacks:
+            said = writer_notes.no_option(status, tests_wait=state.is_test and is_ready)
+            state = replace(state, note=f"{state.note} {said}" if state.note else said)
+        self._write_note(ref, state, changes=changes, once=if_ready or lacks, answer=answer)
+        values: dict[str, Value] = {} if lacks else {"status": status}
         for one in fields(state):
             value = getattr(state, one.name)
             if one.name not in NO_PROPERTIES and value is not None:
                 values[one.name] = value
         self._reports.update_page(ref, values, answer)
+        if lacks:
+            raise SourceError(f"The status has no option {status!r}.", remedy="Add it in Notion.")
 
-    def _write_note(self, ref: str, state: PageState, *, changes: bool, answer: Json) -> None:
-        """Before the status: once that is there, the note counts as written. What it waits for comes later,
-        and is updated every minute until it goes on: that is looked up."""
-        if state.note is None:
-            self._reports.notes.end(ref, WAITING_NOTE, answer)
-        elif state.note.startswith(WAITING_NOTE):
-            self._reports.notes.add_once(ref, state.note, answer)
-        elif changes:
-            self._reports.notes.add(ref, state.note)
+    def _write_note(self, ref: str, state: PageState, *, changes: bool, once: bool, answer: Json) -> None:
+        """Before the status: once that is there, the note counts as written. What it waits for is one note,
+        brought up to date until it goes on. `once`: the status may not change."""
+        notes, note = self._reports.notes, state.note
+        waits = note if note is not None and note.startswith(WAITING) else None
+        if waits or changes or state.status is PageStatus.SENDING:
+            notes.keep(ref, WAITING, waits, NO_LONGER_WAITING)
+        tested = note if note is not None and note.startswith(TEST) else None
+        if state.is_test and state.status is PageStatus.DRAFT:
+            notes.keep(ref, [TEST], tested, TEST_ARRIVED)
+        if note is None or waits or tested or not changes:
+            return
+        if once:
+            notes.add_once(ref, note, answer)
+        else:
+            notes.add(ref, note)
 
     def record(self, error: ErrorRecord, page: str | None, subject: str | None) -> None:
         if subject is None and page is not None:  # it stopped before it was a mailout
@@ -123,6 +142,12 @@ class NotionPages(NotionSource):
     def _was_sent(self, page: NotionPage) -> bool:
         """A failed run has its `sent_at`, too: only `retry` continues it."""
         return page.sent_at is not None or page.status == self._statuses[PageStatus.SEND]
+
+
+def _overwrites_draft(state: PageState) -> bool:
+    """Whether somebody has set it to draft since, to stop it. A page that awaits its test may be edited."""
+    tried_out = state.is_test or state.is_rehearsal or state.awaits_test
+    return state.shown_before and state.status is PageStatus.SENDING and not tried_out
 
 
 def _sound(page: NotionPage) -> NotionPage:

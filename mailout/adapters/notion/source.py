@@ -13,11 +13,13 @@ from mailout.adapters.notion.databases import (
     error_properties,
     errors_checks,
     mailouts_checks,
+    notes_check,
+    option_names,
 )
 from mailout.adapters.notion.notes import NotionNotes
 from mailout.base.clock import Clock, timestamp_of
 from mailout.base.error_log import ErrorRecord
-from mailout.base.errors import SettingsError, SourceError, SourceNotFound
+from mailout.base.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import PageStatus
@@ -123,9 +125,7 @@ class NotionSource:
                 f"The mailouts database has no status or select called {name!r}.",
                 remedy="Add it, or set NOTION_PROP_STATUS.",
             )
-        options = {
-            one.get("name") for one in (self._schema(source)[name].get(kind) or {}).get("options") or ()
-        }
+        options = option_names(self._schema(source)[name])
         there = [status for status in statuses if status in options] or statuses
         wanted = [{"property": name, kind: {"equals": status}} for status in there]
         return wanted[0] if len(wanted) == 1 else {"or": wanted}, source
@@ -182,6 +182,18 @@ class NotionSource:
             self._calls.make(
                 f"updating the page {page_id}", lambda api: api.pages.update(page_id, properties=body)
             )
+
+    def lacks_option(self, page: Json, status: str) -> bool:
+        """Whether the page's status cannot be this one. A select makes its options as they are written."""
+        name = self._config.properties["status"]
+        source = (page.get("parent") or {}).get("data_source_id")
+        if not source or ((page.get("properties") or {}).get(name) or {}).get("type") != "status":
+            return False
+        try:
+            schema = self._schema(str(source))
+        except (SourceNotFound, SourceRefused):  # the page alone is shared with us
+            return False
+        return status not in option_names(schema.get(name) or {})
 
     def create_error_page(self, row: ErrorRecord, page_id: str | None, subject: str | None) -> None:
         """In the errors database. A creation that may have worked is not repeated.
@@ -256,4 +268,15 @@ class NotionSource:
         return found
 
     def _check_mailouts(self, schema: Json) -> list[Check]:
-        return mailouts_checks(schema, self._config.properties, self._config.statuses)
+        found = mailouts_checks(schema, self._config.properties, self._config.statuses)
+        try:
+            page = self._any_page()
+            readable = page is None or self.notes.can_be_read(page)
+        except SourceError:  # what it lacks is among the checks already, or it is away just now
+            return found
+        return found if page is None else [*found, notes_check(schema, readable=readable)]
+
+    def _any_page(self) -> str | None:
+        """To try something out on; None: there is no letter yet."""
+        has_any, source = self._has_status(*self._config.statuses.values())
+        return next((str(one["id"]) for one in self._found("looking for a letter", source, has_any)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from enum import StrEnum
 
 from mailout.insight.page_status import writer_notes
@@ -27,6 +28,7 @@ class PageState:
     status: PageStatus
     is_test: bool = False
     is_rehearsal: bool = False
+    shown_before: bool = False  # the page has been told, or was to be
     awaits_test: bool = False  # a page that asks for a test keeps its status until there is one
     note: str | None = None  # a line for whoever reads the page
     sent_at: float | None = None
@@ -37,20 +39,24 @@ class PageState:
     unsub_rate: float | None = None
 
 
-def page_state(mailout: Mailout, letter: str | None = None) -> PageState:
+def page_state(
+    mailout: Mailout, letter: str | None = None, zone: tzinfo = UTC, *, all_paused: bool = False
+) -> PageState:
     """Tests and rehearsals leave no trace; a real one that is over has its `sent_at`, also if it failed.
 
-    `letter`: its page on the dashboard, if there is one.
+    `letter`: its page on the dashboard, if there is one. `zone`: of the moments that it names.
     """
-    over = mailout.status in (Status.COMPLETED, Status.CANCELLED)
+    if mailout.status not in (Status.COMPLETED, Status.CANCELLED):
+        return PageState(
+            status=PageStatus.SENDING,
+            is_test=mailout.is_test,
+            is_rehearsal=mailout.is_rehearsal and not mailout.is_test,
+            note=writer_notes.waiting(mailout, letter, zone, all_paused=all_paused),
+        )
     if mailout.is_test:
-        return PageState(status=PageStatus.DRAFT if over else PageStatus.SENDING, is_test=True)
+        return PageState(status=PageStatus.DRAFT, is_test=True, note=writer_notes.tried_out(mailout, letter))
     if mailout.is_rehearsal:
-        return _rehearsal(mailout) if over else PageState(status=PageStatus.SENDING, is_rehearsal=True)
-    if not over:
-        waits = mailout.status is Status.PENDING
-        note = writer_notes.waiting(mailout, letter) if waits else None
-        return PageState(status=PageStatus.SENDING, note=note)
+        return _rehearsal(mailout)
     sent = mailout.outcome is MailoutOutcome.SENT
     ledger, heard = mailout.ledger, reported(mailout)
     return PageState(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 
 from mailout.base import ids
 from mailout.base.clock import Clock
@@ -54,6 +55,7 @@ class PageReports:
     clock: Clock
     provider: str
     dashboard: str | None = None  # its address, if there is one that the world reaches
+    zone: tzinfo = UTC  # its people's
 
     def __post_init__(self) -> None:
         self._pages = _Line(self.clock, "a page")
@@ -75,7 +77,7 @@ class PageReports:
         self.store.ask_report(id)
         asked = report_rows.due_reports(self.store).get(id, 0)
         # Read after it was asked for: what is written is at least as new as what is ticked off.
-        return self._tell(self.store.mailout(id), asked)
+        return self._tell(self.store.mailout(id), asked, again=asked > 1)
 
     def update_later(self, mailout: Mailout) -> None:
         """Whoever updates what is due next updates this, too."""
@@ -87,7 +89,7 @@ class PageReports:
         if self.reporter is None:
             return
         for id, asked in report_rows.due_reports(self.store).items():
-            self._tell(self.store.mailout(id), asked)
+            self._tell(self.store.mailout(id), asked, again=True)
         self.report_errors()
 
     def refresh(self) -> None:
@@ -139,12 +141,13 @@ class PageReports:
                     return
                 self.store.errors_reported(numbers)
 
-    def _tell(self, mailout: Mailout, asked: int) -> bool:
+    def _tell(self, mailout: Mailout, asked: int, *, again: bool) -> bool:
         """Due until its end was written: a process that dies in between leaves it to the next one."""
         # Where the real mailout has begun, the page speaks of that one, whatever is tried out besides.
         tried_out = mailout.is_test or mailout.is_rehearsal
         real = mailout_or_none(self.store, ids.mailout_id(mailout.ref)) if tried_out else None
-        state = replace(self._state(real or mailout), awaits_test=awaits_test(mailout))
+        awaits = awaits_test(mailout)
+        state = replace(self._state(real or mailout), awaits_test=awaits, shown_before=again and real is None)
         written = self._show(mailout.ref, state)
         if written and mailout.status in (Status.COMPLETED, Status.CANCELLED):
             self.store.report_made(mailout.id, asked)
@@ -152,7 +155,8 @@ class PageReports:
         return written
 
     def _state(self, mailout: Mailout) -> PageState:
-        return page_state(mailout, self._link(f"letters/{mailout.id}"))
+        paused = queue_rows.all_paused(self.store)
+        return page_state(mailout, self._link(f"letters/{mailout.id}"), self.zone, all_paused=paused)
 
     def _link(self, page: str) -> str | None:
         return f"{self.dashboard.rstrip('/')}/{page}" if self.dashboard else None

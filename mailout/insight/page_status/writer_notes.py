@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import tzinfo
 
 from mailout.base.errors import Abort, AbortCode, MailoutError
-from mailout.insight.reporting.phrases import WHY, count, headline
-from mailout.outbox.queue.mailout import DeferReason, Mailout
+from mailout.insight.reporting.phrases import count, headline, wait
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
-WAITING_NOTE = "Waits for a person: "
+FOR_A_PERSON = "Waits for a person: "
+WAITING = (FOR_A_PERSON, "Waits until ")
 """How a note begins that is out of date once the mailout goes on."""
+NO_LONGER_WAITING = "It no longer waits."
+"""What it says then."""
+TEST = "Test run"
+"""How a note begins that is out of date after the next test."""
+TEST_ARRIVED = "The last test run was sent to all test readers."
+ON_ITS_WAY = "This letter is already on its way, and Draft does not stop it: only your administrator can."
+BY_ITSELF = "Then it goes on by itself."
 AGAIN = "Then set the page to Ready again."
 ASK = "Show this to your administrator."
 BY_ABORT: Mapping[AbortCode, str] = {
@@ -41,6 +50,17 @@ def refusal(error: Exception, dashboard: str | None) -> str:
     return f"{error.message} {step}" if step else _with_link(f"{error.message} {ASK}", dashboard)
 
 
+def tried_out(mailout: Mailout, letter: str | None) -> str | None:
+    """Of a test that is over and did not reach every test reader; None: they all have it."""
+    ledger = mailout.ledger
+    if ledger.recipients and ledger.sent == ledger.recipients and not mailout.is_rehearsal:
+        return None
+    step = "Your administrator can see why."
+    if mailout.is_rehearsal and not (ledger.failed or ledger.unknown):
+        step = "Your administrator can switch sending on."
+    return _with_link(f"{headline(mailout)} {step}", letter)
+
+
 def failure(mailout: Mailout, letter: str | None) -> str:
     """Of one that is over and did not reach everybody."""
     said, ledger = [headline(mailout)], mailout.ledger
@@ -52,15 +72,26 @@ def failure(mailout: Mailout, letter: str | None) -> str:
     return _with_link(" ".join(said), letter)
 
 
-def waiting(mailout: Mailout, letter: str | None) -> str | None:
-    """Of one that goes on when a person says so; None: it does not wait, or goes on by itself."""
-    step = BY_REASON.get(mailout.defer_reason) if mailout.defer_reason else None
-    if mailout.defer_reason is None or step is None or mailout.deferred_until is not None:
+def waiting(mailout: Mailout, letter: str | None, zone: tzinfo, *, all_paused: bool = False) -> str | None:
+    """Why it waits, until when, and who can let it go on; None: it does not wait, or for its turn alone."""
+    reason = mailout.defer_reason
+    if mailout.status is not Status.PENDING or (reason is None and not all_paused):
         return None
-    reason = WHY[mailout.defer_reason]
-    if mailout.defer_reason is DeferReason.UNTESTED:
-        reason = "no test of exactly this text has gone out"
-    return _with_link(f"{WAITING_NOTE}{reason}. {step}", letter)
+    if reason is DeferReason.UNTESTED:
+        said = f"{FOR_A_PERSON}no test of exactly this text has gone out. {BY_REASON[reason]}"
+    elif reason is None or (all_paused and reason not in WAITS_FOR_A_PERSON):
+        said = f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}"
+    else:
+        words = wait(mailout, zone)
+        said = f"{words[0].upper()}{words[1:]}. {BY_REASON.get(reason, BY_ITSELF)}"
+    return _with_link(said, letter)
+
+
+def no_option(status: str, *, tests_wait: bool) -> str:
+    """Of a page whose status cannot say how it stands."""
+    said = f"This page should say “{status}” now, but its status has no such option."
+    said += " Your administrator has to add it in Notion."
+    return f"{said} Until then no test is sent." if tests_wait else said
 
 
 def _with_link(text: str, address: str | None) -> str:

@@ -134,6 +134,8 @@ def _state(mailout: Mailout) -> str:
             return "It waits to be sent."
         case Status.PROCESSING:
             return f"It is being sent: {of_all} so far."
+        case Status.CANCELLED if ledger.suppressed == ledger.recipients:
+            return "It was cancelled before anything was sent."
         case Status.CANCELLED:
             return f"It was cancelled. {of_all} had been sent by then."
         case Status.COMPLETED:

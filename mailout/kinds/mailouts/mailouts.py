@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from mailout.base import ids
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import SAME_REFUSAL_SECONDS, ErrorRecord, record_once
 from mailout.base.errors import (
     Abort,
     AbortCode,
@@ -233,7 +233,7 @@ class MailoutIntake:
             if isinstance(abort, AlreadySent) and abort.is_same_ask(asked_at):
                 raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
-            self.store.record_errors([error])
+            record_once(self.store, error, self.store.now() - SAME_REFUSAL_SECONDS)
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)

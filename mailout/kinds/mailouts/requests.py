@@ -240,4 +240,5 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
 
 def _write_down(intake: MailoutIntake, ref: str, error: Exception) -> None:
     said = str(error) if isinstance(error, MailoutError) else f"{type(error).__name__}: {error}"
-    intake.store.record_errors([ErrorRecord("cannot_be_sent", said, "content", mailout=ref)])
+    record = ErrorRecord("cannot_be_sent", said, "content", mailout=ref)
+    error_log.record_once(intake.store, record, intake.store.now() - error_log.SAME_REFUSAL_SECONDS)

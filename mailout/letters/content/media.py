@@ -106,6 +106,8 @@ def keep_media(
                 AbortCode.MEDIA_UNAVAILABLE,
                 f"Readers could not see {_called(media)}: it has no public address.",
                 remedy="Set PUBLIC_URL (the gateway serves it), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET.",
+                for_writer=f"Readers could not see {_called(media)}: mailout has no public address yet, which"
+                " your administrator has to set. Then set the page to Ready again.",
             )
         urls[media.ref] = url
         if picture is not None:

@@ -77,10 +77,10 @@ class Run:
         if reply.halt is not None:
             ended = Ended.STOPPED if reply.halt is Halt.STOP else Ended.HALTED
             return RunReport(ended, self.session.ledger, halt=reply.halt)
+        if reply.ledger is not None and reply.ledger.settled and not self.session.holds_any:
+            return RunReport(Ended.DONE, reply.ledger)  # also if the last one was the last within a limit
         if reply.limited is not None and not self.session.holds_any and not self._others_may_give_back(reply):
             return RunReport(Ended.LIMITED, self.session.ledger, limited=reply.limited)
-        if reply.ledger is not None and reply.ledger.settled and not self.session.holds_any:
-            return RunReport(Ended.DONE, reply.ledger)
         if self.until_idle and not reply.rows and not self.session.holds_any and self._none_due(reply):
             return RunReport(Ended.DONE, reply.ledger)
         return None

@@ -23,7 +23,7 @@ def test_a_test_and_a_real_run_keep_one_comment(engine_with: Build, notion: Noti
     run_queue(engine_with())
     (said,) = comments(notion)
     first, *findings = said.splitlines()
-    assert first == "Check before this letter goes out:"
+    assert first == "Worth checking in this letter:"
     assert findings[0].startswith("• “The price is TK euros”: A Notion button follows.")
     assert findings[1].startswith("• “The price is TK euros”: “TK” looks like")
     notion.stub.edit(PAGE, status="Ready", is_test=False, blocks=[p("The price is TODO euros")])
@@ -38,7 +38,19 @@ def test_what_was_corrected_is_said_to_be(engine_with: Build, notion: Notion) ->
     run_queue(engine_with())
     notion.stub.edit(PAGE, status="Ready", is_test=False, blocks=[p("The price is 3 euros")])
     run_queue(engine_with())
-    assert comments(notion) == ["Check before this letter goes out: nothing any more."]
+    assert comments(notion) == ["Worth checking in this letter: nothing any more."]
+
+
+def test_an_earlier_versions_comment_is_brought_up_to_date(engine_with: Build, notion: Notion) -> None:
+    notion.load(*DRAFT, status="Ready", is_test=True)
+    engine = engine_with()
+    assert engine.pages.reporter is not None
+    engine.pages.reporter.note(
+        PAGE, "Check before this letter goes out:\n• “TK” looks like a forgotten note."
+    )
+    run_queue(engine)
+    (said,) = comments(notion)
+    assert said.startswith("Worth checking in this letter:")
 
 
 def test_a_letter_with_nothing_to_look_at_gets_no_comment(engine_with: Build, notion: Notion) -> None:
@@ -62,4 +74,4 @@ def test_where_it_may_not_comment_the_property_says_it(engine_with: Build, notio
     ]
     assert len(notes) == 2
     assert "“TK” looks like" in notes[0]
-    assert notes[1] == "Check before this letter goes out: nothing any more."
+    assert notes[1] == "Worth checking in this letter: nothing any more."

@@ -44,7 +44,7 @@ def test_a_page_with_everything_reaches_everybody_with_its_pictures(
     comments = [call["body"] for call in notion.stub.calls("POST") if call["path"] == "/v1/comments"]
     looked_at, rehearsed = (comment["rich_text"][0]["text"]["content"] for comment in comments)
     assert rehearsed == "Rehearsed: 3 letters were written to a folder."
-    assert looked_at.startswith("Check before this letter goes out:")
+    assert looked_at.startswith("Worth checking in this letter:")
     assert "leads into your Notion workspace" in looked_at
     read = [call["path"] for call in notion.stub.calls("GET") if f"{PAGE}/children" in call["path"]]
     assert len(read) == len(set(read)) > 0, "a long page takes Notion half a minute: it is read once"

@@ -61,8 +61,10 @@ def test_notion_says_how_long_to_wait_within_reason(notion: Notion, asked: str, 
 
 def test_patience_ends(notion: Notion) -> None:
     notion.stub.script({"status": 529, "times": 99})
-    with pytest.raises(SourceUnavailable, match="529"):
+    with pytest.raises(SourceUnavailable, match="529") as raised:
         notion.source.load_page(LETTER)
+    assert raised.value.message.endswith(")."), "another sentence follows"
+    assert "try again" in (raised.value.remedy or "")
     assert len(notion.stub.calls()) == 5
     assert sum(notion.clock.slept) == 15.0
 
@@ -129,6 +131,14 @@ def test_the_base_url_may_be_written_as_people_write_it(start: Start, suffix: st
     again = Notion(notion.stub, base_url=notion.stub.url + suffix)
     assert again.source.load_page(LETTER).subject
     again.source.close()
+
+
+def test_a_list_that_says_there_is_more_and_not_where_is_no_whole_letter(notion: Notion) -> None:
+    """The rest of the letter was left out, without a word."""
+    half = '{"object": "list", "results": [], "has_more": true, "next_cursor": null}'
+    notion.stub.script({"path": "/children", "status": 200, "body": half})
+    with pytest.raises(SourceUnavailable, match="there is more"):
+        notion.source.load_blocks(LETTER)
 
 
 def test_a_base_url_that_is_none_is_named() -> None:

@@ -149,6 +149,20 @@ def test_doctor_says_what_is_missing_and_what_to_do(start: Start) -> None:
     assert all(check.remedy for check in notion.source.check() if check.level != "ok")
 
 
+@pytest.mark.parametrize("has_property", [False, True])
+def test_doctor_says_where_pages_could_not_say_why_a_letter_failed(start: Start, has_property: bool) -> None:
+    content = workspace()
+    if has_property:
+        content["databases"][MAILOUTS]["properties"] |= schema(status_note="rich_text")
+    notion = start(content)
+    assert verdicts(notion)["comments"] == "ok"
+    notion.stub.script({"path": "/comments", "status": 403, "body": "{}", "times": 2})
+    (check,) = [one for one in notion.source.check() if one.name == "comments"]
+    assert check.level == ("ok" if has_property else "warn")
+    if not has_property:
+        assert "insert comments" in check.remedy
+
+
 def test_doctor_names_a_property_that_is_called_almost_right(start: Start) -> None:
     """Its value would be taken for empty."""
     content = workspace()
@@ -174,7 +188,7 @@ def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:
 def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) -> None:
     """Ten tests of a letter must not leave ten comments under it."""
     for text in ("Look: a", "Look: a", "Look: b", None, None):
-        notion.source.notes.keep(LETTER, "Look:", text, "Look: nothing")
+        notion.source.notes.keep(LETTER, ["Look:"], text, "Look: nothing")
     written = [(call["method"], call["body"]) for call in notion.stub.calls() if call["method"] != "GET"]
     assert [method for method, _ in written] == ["POST", "PATCH", "PATCH"]
     assert [body["rich_text"][0]["text"]["content"] for _, body in written] == [
@@ -185,5 +199,5 @@ def test_what_to_look_at_is_one_comment_that_is_kept_up_to_date(notion: Notion) 
 
 
 def test_nothing_to_look_at_leaves_no_comment(notion: Notion) -> None:
-    notion.source.notes.keep(LETTER, "Look:", None, "Look: nothing")
+    notion.source.notes.keep(LETTER, ["Look:"], None, "Look: nothing")
     assert not [call for call in notion.stub.calls() if call["method"] != "GET"]

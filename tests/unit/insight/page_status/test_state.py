@@ -35,7 +35,7 @@ def test_a_test_run_never_writes_what_could_block_the_real_one(
     ledger = Ledger(recipients=sent, sent=sent)
     test = mailout(status, is_test=True, outcome=outcome, ledger=ledger, metrics=metrics, completed_at=END)
     state = page_state(test)
-    assert state == PageState(status=state.status, is_test=True)
+    assert state == PageState(status=state.status, is_test=True, note=state.note)
     assert state.status in (PageStatus.SENDING, PageStatus.DRAFT)
 
 

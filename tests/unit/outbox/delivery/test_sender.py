@@ -167,6 +167,15 @@ def test_a_limit_is_reached_exactly_also_when_slots_are_lost(directory: Path, ra
     assert outbox_rows.usage(it.store, "all", "hour", "h") == 100
 
 
+@pytest.mark.parametrize("kind", ["hour", "day"])
+def test_a_letter_that_just_fits_into_a_limit_is_done(directory: Path, kind: str) -> None:
+    """Everybody had it, and it waited for the next hour, or the next day, to say so."""
+    it = scene(directory, 20)
+    limit = tuple(replace(bucket, limit=20 if bucket.kind == kind else None) for bucket in BUCKETS)
+    assert it.sender(buckets=lambda now: limit).run(MAILOUT).ended is Ended.DONE
+    assert it.states() == {State.SENT: 20}
+
+
 def test_a_limit_waits_for_what_other_senders_may_give_back(directory: Path) -> None:
     """Two senders share the last of the hour; one withdraws: the other takes its place before it gives up."""
     it = scene(directory, 20)
