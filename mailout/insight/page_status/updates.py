@@ -27,7 +27,7 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
 from mailout.insight.page_status.state import PageState, PageStatus, awaits_test, page_state
-from mailout.insight.page_status.writer_notes import refusal
+from mailout.insight.page_status.writer_notes import planned, refusal
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -128,6 +128,11 @@ class PageReports:
         """On the page, for its author. Not repeated later: the next run looks again."""
         lines = [problem_line(problem) for problem in problems]
         self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
+
+    def show_planned(self, ref: str, at: float) -> None:
+        """Its page asks to be sent at once, and somebody has chosen a time."""
+        why = planned(at, self.zone, self._link(f"draft?ref={ref}"))
+        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import tzinfo
 
 from mailout.base.errors import Abort, AbortCode, MailoutError
+from mailout.base.time_format import spoken
 from mailout.insight.reporting.phrases import count, headline, wait
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
@@ -85,6 +86,11 @@ def waiting(mailout: Mailout, letter: str | None, zone: tzinfo, *, all_paused: b
         words = wait(mailout, zone)
         said = f"{words[0].upper()}{words[1:]}. {BY_REASON.get(reason, BY_ITSELF)}"
     return _with_link(said, letter)
+
+
+def planned(at: float, zone: tzinfo, draft: str | None) -> str:
+    """Of a page that asks to be sent, and for which somebody has chosen a time."""
+    return _with_link(f"Waits until {spoken(at, zone)}: somebody has scheduled it. {BY_ITSELF}", draft)
 
 
 def no_option(status: str, *, tests_wait: bool) -> str:

@@ -122,12 +122,16 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
         log.warning("Notion was not asked for new mailouts: %s", error)
         return []
     _point_out_done_by_hand(intake, reporter)
-    waiting = _told_later(intake) | _planned(intake)
+    told_later, planned = _told_later(intake), _planned(intake)
     taken = []
     enqueue = enqueue or intake.enqueue
     for ref in refs:
+        if ref in planned:
+            intake.pages.show_planned(ref, planned[ref])
+        if ref in planned or ref in told_later:
+            continue
         try:
-            mailout = None if ref in waiting else _enqueue(intake, ref, enqueue, asked_at)
+            mailout = _enqueue(intake, ref, enqueue, asked_at)
         except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
@@ -147,7 +151,7 @@ def _enqueue_if_ready(intake: MailoutIntake, request: Request, enqueue: Enqueue)
     intake.pages.update_due()
     if intake.pages.away:
         raise SourceUnavailable("Notion was away a moment ago.")
-    if ref in _told_later(intake) | _planned(intake):
+    if ref in _told_later(intake) or ref in _planned(intake):
         return None
     asked_at = intake.store.now()
     ready_at = _ready_at(intake, reporter, request)
@@ -180,9 +184,9 @@ def _ready_at(intake: MailoutIntake, reporter: PageReporter, request: Request) -
     return ready_at
 
 
-def _planned(intake: MailoutIntake) -> set[str]:
+def _planned(intake: MailoutIntake) -> dict[str, float]:
     """A person chose when they go out; that their pages say Ready brings none of them forward."""
-    return {one.ref for one in queue_rows.planned(intake.store)}
+    return {one.ref: one.not_before or 0.0 for one in queue_rows.planned(intake.store)}
 
 
 def _told_later(intake: MailoutIntake) -> set[str]:

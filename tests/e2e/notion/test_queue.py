@@ -55,9 +55,13 @@ def test_a_letter_with_a_time_of_its_own_is_not_brought_forward_by_its_page(
     notion.load(status="Ready")
     planned = Request(PAGE, RequestKind.REAL, not_before=engine.store.now() + 5 * 86_400)
     engine.store.ask(planned, repeat=0)
-    run_queue(engine)
+    for _ in range(2):
+        run_queue(engine)
     assert answer(engine.intake, Request(PAGE, RequestKind.IF_READY)) is None
     assert mails(engine) == []
+    (comment,) = notion.comments()
+    assert comment.startswith("Waits until ")
+    assert "somebody has scheduled it. Then it goes on by itself." in comment
     assert queue_rows.planned(engine.store) == [planned]
     engine.store.answered(planned)
     run_queue(engine)
