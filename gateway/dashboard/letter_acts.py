@@ -12,6 +12,7 @@ from gateway.dashboard.views import go_to
 from gateway.requests import REPEAT_SECONDS, tell_prefect
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import count, edited_meanwhile
+from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
 from mailout.outbox.delivery.protocol import Timing
@@ -134,6 +135,7 @@ def _ref(offer: Offer) -> str:
 def ask(act: Action, ref: str, *, test: bool = False, at: float | None = None) -> Response:
     """Write the request down."""
     desk, asked = act.desk, Asked.of(ref, test, not_before=at)
+    readers = EmailsForTests(desk.settings).recipients() if test else ()
     is_open = asked in queue_rows.requests(desk.store)
     new = desk.store.ask(asked, repeat=REPEAT_SECONDS if is_open else 0.0)
     if new:
@@ -145,7 +147,7 @@ def ask(act: Action, ref: str, *, test: bool = False, at: float | None = None) -
     elif queue_rows.all_paused(desk.store):
         said = "It is asked for. Everything is paused: it starts when you resume."
     elif test:
-        said = "A test to TEST_EMAILS is on its way, within a minute."
+        said = f"A test to {count(len(readers), 'address', 'addresses')} is on its way, within a minute."
     elif at is not None:
         said = f"It goes out {desk.views.when(at)}, as it is written then."
     return act.done(what, ref, said)

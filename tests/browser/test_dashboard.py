@@ -105,7 +105,7 @@ def test_sign_in_and_out(browser: Browser, dashboard: Site) -> None:
     page.goto(f"/letters/{dashboard.ids['test']}")
     expect(page.get_by_text("Send to")).to_have_count(0)
     page.eval_on_selector("form[action$='/test'] input[name=csrf]", "field => field.value = '0'.repeat(64)")
-    page.get_by_role("button", name="Send me a test").click()
+    page.get_by_role("button", name="Send a test").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Not allowed")
     assert queue_rows.asked(dashboard.store, waiting=0) == []
     context.close()
@@ -156,7 +156,7 @@ def test_a_guarded_send_by_keyboard(page: Page, dashboard: Site) -> None:
     assert len(queue_rows.asked(dashboard.store, waiting=0)) == 1
     expect(page.get_by_text("Requested: the page is being read")).to_be_visible()
     page.goto(f"/letters/{dashboard.ids['test']}")
-    page.get_by_role("button", name="Send me a test").click()
+    page.get_by_role("button", name="Send a test").click()
     expect(page.get_by_role("status")).to_contain_text("is on its way")
     assert len(queue_rows.asked(dashboard.store, waiting=0)) == 2
 

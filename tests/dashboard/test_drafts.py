@@ -280,3 +280,14 @@ def test_acts_on_drafts_are_written_down(desk: Site) -> None:
     desk.act("/draft/cancel", ref=PAGE)
     done = [act.what for act in history_rows.acts(desk.store, limit=3)]
     assert done == ["took back a letter", "scheduled a letter", "asked for a test"]
+
+
+def test_without_addresses_for_tests_none_is_promised(
+    notion: NotionStub, filled: Path, tmp_path: Path
+) -> None:
+    write(notion, "Hello.")
+    asked = {"notion_base_url": notion.url, "test_emails": "", **NOTION}
+    with site(filled, tmp_path / "home", **asked) as desk:
+        desk.sign_in()
+        assert "there is no valid address in it" in desk.act("/draft/test", ref=PAGE).text
+        assert queue_rows.asked(desk.store, waiting=0) == []
