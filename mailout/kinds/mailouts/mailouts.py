@@ -88,7 +88,8 @@ class MailoutIntake:
         reading = self._validated.pop(_name(ref), None) or self._read(ref)
         is_test = reading.is_test(test)
         rehearsal = self.rehearses and not is_test
-        with self._aborts_recorded(reading.source, asked_at):
+        by_page = asked_at is not None and test is None
+        with self._aborts_recorded(reading.source, asked_at, by_page=by_page):
             known = None if is_test or rehearsal else self._known(reading)
             id = None if rehearsal else self._id(reading.source, is_test)
         # Whoever says that it is for real (the dashboard, --real) says when, too: now.
@@ -102,11 +103,12 @@ class MailoutIntake:
             asked_at=asked_at,
             not_before=not_before,
             requested=requested,
+            by_page=by_page,
         )
 
     def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
         """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
-        with self._aborts_recorded(loaded.reading.source, loaded.asked_at):
+        with self._aborts_recorded(loaded.reading.source, loaded.asked_at, by_page=loaded.by_page):
             if loaded.id is None:
                 return self._rehearse(loaded.reading)
             if loaded.known is not None:
@@ -225,15 +227,19 @@ class MailoutIntake:
 
     @contextmanager
     def _aborts_recorded(
-        self, source_mailout: SourceMailout, asked_at: float | None = None
+        self, source_mailout: SourceMailout, asked_at: float | None = None, *, by_page: bool = False
     ) -> Iterator[None]:
+        """`by_page`: it is a page that asks, maybe every minute; a person's request is answered each time."""
         try:
             yield
         except Abort as abort:
             if isinstance(abort, AlreadySent) and abort.is_same_ask(asked_at):
                 raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
-            record_once(self.store, error, self.store.now() - SAME_REFUSAL_SECONDS)
+            if by_page:
+                record_once(self.store, error, self.store.now() - SAME_REFUSAL_SECONDS)
+            else:
+                self.store.record_errors([error])
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)

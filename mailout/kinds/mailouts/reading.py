@@ -80,11 +80,13 @@ class LoadedMailout:
         asked_at: float | None = None,
         not_before: float | None = None,
         requested: str | None = None,
+        by_page: bool = False,
     ) -> None:
         self.reading = reading
         self.is_test = is_test
         self.id = id  # None: a rehearsal's id is of its rendered content, too
         self.asked_at = asked_at
+        self.by_page = by_page
         self.requested = requested  # by a person, on the dashboard or over HTTP, to be sent for real
         self.not_before = not_before  # as its page says
         self.known = known  # it is in the queue already, with its content

@@ -61,7 +61,7 @@ def answer(
         raise
     except Exception as error:
         if not isinstance(error, Abort):  # an abort has been written down
-            _write_down(intake, request.ref, error)
+            intake.store.record_errors([_refusal(request.ref, error)])
         intake.store.answered(request)
         raise
     intake.store.answered(request)
@@ -228,7 +228,8 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
         foreseen = isinstance(error, MailoutError)
         log.warning("%s is not sent: %s", ref, error, exc_info=None if foreseen else error)
         if not isinstance(error, Abort):  # an abort has been written down
-            _write_down(intake, ref, error)
+            since = intake.store.now() - error_log.SAME_REFUSAL_SECONDS
+            error_log.record_once(intake.store, _refusal(ref, error), since)
             intake.pages.refuse(ref, error)
         return None
     shown = intake.pages.update(mailout.id)
@@ -242,7 +243,6 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
     return mailout
 
 
-def _write_down(intake: MailoutIntake, ref: str, error: Exception) -> None:
+def _refusal(ref: str, error: Exception) -> ErrorRecord:
     said = str(error) if isinstance(error, MailoutError) else f"{type(error).__name__}: {error}"
-    record = ErrorRecord("cannot_be_sent", said, "content", mailout=ref)
-    error_log.record_once(intake.store, record, intake.store.now() - error_log.SAME_REFUSAL_SECONDS)
+    return ErrorRecord("cannot_be_sent", said, "content", mailout=ref)
