@@ -22,6 +22,11 @@ class SqliteForgetting:
     db: Database
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
+        done = self._forget(email_norm, instead)
+        self.db.empty_wal()
+        return done
+
+    def _forget(self, email_norm: str, instead: str) -> Forgotten:
         with self.db.write() as tx:
             rows = _messages(tx, email_norm)
             if any(row["state"] == State.SENT_ATTEMPT for row in rows):
