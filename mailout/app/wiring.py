@@ -163,6 +163,11 @@ def make_transport(settings: Settings, clock: Clock) -> Transport:
     return FolderTransport(settings.mailout_home / "outbox", clock)
 
 
+def store_copies(settings: Settings) -> list[Path]:
+    """SQLite's file as it was before each upgrade."""
+    return sorted(settings.mailout_home.absolute().glob("mailout.db.v*"))
+
+
 def mail_files(settings: Settings, email: str) -> list[Path]:
     """What the folder transport has written to an address."""
     return mails_to(settings.mailout_home / "outbox", email)
