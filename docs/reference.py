@@ -38,7 +38,7 @@ WAITING: Mapping[DeferReason, str] = {
     DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
     DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
     DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
-    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: fix it, {_RESUME}",
+    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what is wrong: fix it, {_RESUME}",
     DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
     DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
 }

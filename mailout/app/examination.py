@@ -31,6 +31,8 @@ from mailout.insight.doctor.setup_checks import (
     settings_checks,
 )
 from mailout.letters.audience import subscriber_rows
+from mailout.outbox.delivery.recovery import require_known
+from mailout.store import Store
 
 STOPPING = frozenset({"sandbox", "quota"})
 """For `doctor` these are a warning: tests go through."""
@@ -72,11 +74,18 @@ def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield Check("store", "ok", f"{store.name} answers, schema version {store.check()}")
         yield from store.examine()
         yield clock_check(difference)
+        yield from checked("journals", partial(_journals, settings, store))
         yield from people_checks(
             subscriber_rows.subscriber_counts(store)["active"], subscriber_rows.unreachable(store)
         )
     finally:
         store.close()
+
+
+def _journals(settings: Settings, store: Store) -> Iterator[Check]:
+    with wiring.journals_of(settings).dead() as dead:
+        require_known(store, dead)
+    yield Check("journals", "ok", "the store knows all that this machine has sent")
 
 
 def _home(settings: Settings) -> Check:

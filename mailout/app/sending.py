@@ -15,7 +15,7 @@ from pathlib import Path
 from mailout.app.single_mails_hold import SingleMailsHold
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreError, UsageError
+from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreError, StoreRolledBack, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
@@ -40,8 +40,8 @@ from mailout.outbox.delivery.store_retry import wait_for_store
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.deferrals import Deferrals, defer
-from mailout.outbox.queue.limits import Limits, after_errors, buckets, window_closes
-from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.limits import Defer, Limits, after_errors, buckets, window_closes
+from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
@@ -151,6 +151,9 @@ class Sending:
             report = sender.run(id, deadline=self._deadline(seconds))
         except HomeUnwritable:
             self._release(id)
+            raise
+        except StoreRolledBack as error:  # it neither is being sent nor goes on by itself
+            defer(self.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
             raise
         finally:
             self._sender = None

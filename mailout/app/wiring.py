@@ -81,7 +81,7 @@ def build(
         settings=settings,
         store=store,
         transport=transport,
-        journals=journals or FileJournals(home / "journal" / _place(settings)),
+        journals=journals or journals_of(settings),
         clock=clock,
         limits=limits,
         worker=worker or f"{socket.gethostname()}-{os.getpid()}",
@@ -117,6 +117,11 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
         store.check()
         return counted(store, clock)
     return counted(SqliteStore(make_home(settings.mailout_home) / "mailout.db", clock), clock)
+
+
+def journals_of(settings: Settings) -> Journals:
+    """Those of this machine's senders."""
+    return FileJournals(make_home(settings.mailout_home) / "journal" / _place(settings))
 
 
 def _place(settings: Settings) -> str:

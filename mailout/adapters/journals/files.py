@@ -17,6 +17,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from stat import S_ISREG
 
@@ -175,7 +176,8 @@ class FileJournals:
         try:
             with os.fdopen(fd, "rb", closefd=False) as file:
                 file.seek(0)
-                return lines.read(path.name, file.read(), self._boot_id, os.fstat(fd))
+                found = lines.read(path.name, file.read(), self._boot_id, os.fstat(fd))
+                return replace(found, place=str(path))
         except OSError as error:
             raise _unreadable(path, error) from error
 

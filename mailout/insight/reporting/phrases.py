@@ -33,7 +33,7 @@ WHY: Mapping[DeferReason, str] = {
     DeferReason.TRANSIENT_ERRORS: "the provider, or Notion, had trouble answering",
     DeferReason.PAUSED: "somebody paused it",
     DeferReason.REPUTATION: "too many of its messages bounced or were reported as spam",
-    DeferReason.CONFIGURATION_ERROR: "the provider refuses this account or its settings",
+    DeferReason.CONFIGURATION_ERROR: "something has to be put right first",
     DeferReason.DUPLICATE_CONTENT: "the same content went to the same list within the last 7 days",
     DeferReason.UNTESTED: "REQUIRE_TEST is set, and no test of exactly this content has gone out",
 }

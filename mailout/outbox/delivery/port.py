@@ -61,6 +61,7 @@ class DeadJournal:
     void: frozenset[Attempt] = frozenset()
     closed_at_step: int | None = None  # it ended properly
     incomplete: str | None = None  # why lines may be missing from it: then only `accepted` counts
+    place: str = ""  # where a person finds it
 
 
 class Message(TypedDict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from mailout.base.errors import StoreRolledBack
 from mailout.outbox.delivery import outbox_rows
@@ -27,8 +28,7 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
     """
     with journals.dead() as dead:
         unfinished = [journal for journal in dead if journal.closed_at_step is None]
-        for journal in dead if check_closed else unfinished:
-            _check_known(store, journal)
+        require_known(store, dead if check_closed else unfinished)
         for journal in unfinished:
             _clear(store, journal)
             journals.forget(journal.session, RECOVERY_STEP)
@@ -38,22 +38,27 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
     return lost
 
 
-def _check_known(store: Outbox, journal: DeadJournal) -> None:
+def require_known(store: Outbox, dead: Sequence[DeadJournal]) -> None:
     """A store that has forgotten what this machine did was set back: sending on would send twice."""
-    known = outbox_rows.sender_session(store, journal.session)
-    behind = known is None and (bool(journal.called) or journal.closed_at_step is not None)
-    if known is not None and journal.called and not known["is_archived"]:
-        epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
-        may_be_erased = store.now() - known["opened_at"] >= KEPT_SECONDS
-        behind = any(
-            epochs.get(attempt.id, attempt.epoch if may_be_erased else 0) < attempt.epoch
-            for attempt in journal.called
-        )
-    if behind:
+    if ahead := [journal.place for journal in dead if _knows_more(store, journal)]:
         raise StoreRolledBack(
-            remedy="Nothing is sent. Bring the newest store back; or, if you are sure that nothing can go out"
-            f" twice, delete the journal of session {journal.session} in MAILOUT_HOME/journal.",
+            remedy="Nothing is sent, so that nobody gets a letter twice. Put the newest store back; if there"
+            f" is none, docs/surviving.md says what to do before you delete {', '.join(ahead)}.",
         )
+
+
+def _knows_more(store: Outbox, journal: DeadJournal) -> bool:
+    known = outbox_rows.sender_session(store, journal.session)
+    if known is None:
+        return bool(journal.called) or journal.closed_at_step is not None
+    if not journal.called or known["is_archived"]:
+        return False
+    epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
+    may_be_erased = store.now() - known["opened_at"] >= KEPT_SECONDS
+    return any(
+        epochs.get(attempt.id, attempt.epoch if may_be_erased else 0) < attempt.epoch
+        for attempt in journal.called
+    )
 
 
 def _clear(store: Outbox, journal: DeadJournal) -> None:
