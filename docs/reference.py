@@ -31,9 +31,12 @@ NOT_TO_BE_SHOWN = "change-me"
 
 _RESUME = "then `mailout queue resume ID`."
 WAITING: Mapping[DeferReason, str] = {
-    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`.",
-    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`.",
-    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`.",
+    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`,"
+    f" {_RESUME}",
+    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`,"
+    f" {_RESUME}",
+    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`. Or"
+    f" change these, {_RESUME}",
     DeferReason.QUOTA_EXHAUSTED: "Nothing: it goes on when the quota frees. Or ask AWS for more.",
     DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
     DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",

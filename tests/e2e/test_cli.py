@@ -200,6 +200,20 @@ def test_a_limit_defers_the_rest_and_says_until_when(mailout: Commands) -> None:
     assert len(mailout.mails()) == 2
 
 
+def test_a_limit_that_was_taken_away_says_how_its_mailout_goes_on(mailout: Commands) -> None:
+    """It keeps its time, for a reason that is no longer true: whoever sends it again has to be told."""
+    mailout.people("ana@example.org", "bo@example.org")
+    letter, noon = mailout.letter(), {"SEND_TIMEZONE": zone_at_noon()}
+    assert mailout("send", letter, "--direct", SEND_WINDOW="02:00-03:00", **noon).code == 75
+    waits = mailout("send", letter, "--direct", **noon)
+    assert waits.code == 75
+    assert (
+        f"If you have changed that limit since:\n  mailout queue resume {the_mailout(mailout)}" in waits.out
+    )
+    assert mailout("queue", "resume", the_mailout(mailout)).code == 0
+    assert mailout("send", letter, "--direct", **noon).code == 0
+
+
 def test_a_delay_is_time_to_see_to_whom_it_would_go_and_to_take_it_back(mailout: Commands) -> None:
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     planned = mailout("send", mailout.letter(), "--direct", SEND_DELAY="3600")
