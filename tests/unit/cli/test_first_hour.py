@@ -126,6 +126,11 @@ def test_without_a_network_a_test_says_that_ses_cannot_be_reached(
     assert ended.code == 1
     assert "Amazon SES cannot be reached" in ended.err
     assert "this machine's network" in ended.err
+    with closing(wiring.build(load_settings()).store) as store:
+        store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    real = run("send", "letter.md", "--yes")
+    assert (real.code, "Amazon SES cannot be reached" in real.err) == (2, True)
+    assert ".." not in real.err
     assert run("status", "--json").data["mailouts"] == []
 
 
