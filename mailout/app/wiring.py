@@ -119,7 +119,7 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     return counted(SqliteStore(make_home(settings.mailout_home) / "mailout.db", clock), clock)
 
 
-def journals_of(settings: Settings) -> Journals:
+def journals_of(settings: Settings) -> FileJournals:
     """Those of this machine's senders."""
     return FileJournals(make_home(settings.mailout_home) / "journal" / _place(settings))
 

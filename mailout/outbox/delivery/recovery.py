@@ -19,6 +19,9 @@ RECOVERY_STEP = 1_000_000
 KEPT_SECONDS = 7 * 86_400.0
 """A message may be gone after that: whoever does not confirm a sign-up is erased."""
 
+MOST_NAMED = 3
+"""Journals, in an error: once these are deleted, the next ones are named."""
+
 
 def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool = False) -> int:
     """Give up dead senders, first by the journals of this machine, which know what was never called.
@@ -38,12 +41,14 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
     return lost
 
 
-def require_known(store: Outbox, dead: Sequence[DeadJournal]) -> None:
+def require_known(store: Outbox, journals: Sequence[DeadJournal]) -> None:
     """A store that has forgotten what this machine did was set back: sending on would send twice."""
-    if ahead := [journal.place for journal in dead if _knows_more(store, journal)]:
+    if ahead := [journal.place for journal in journals if _knows_more(store, journal)]:
+        more = f" and {len(ahead) - MOST_NAMED} more" if len(ahead) > MOST_NAMED else ""
+        named = ", ".join(ahead[:MOST_NAMED]) + more
         raise StoreRolledBack(
             remedy="Nothing is sent, so that nobody gets a letter twice. Put the newest store back; if there"
-            f" is none, docs/surviving.md says what to do before you delete {', '.join(ahead)}.",
+            f" is none, docs/surviving.md says what to do before you delete {named}.",
         )
 
 
