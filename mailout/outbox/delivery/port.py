@@ -233,6 +233,10 @@ class Journals(Protocol):
         """Those nobody writes any more, ours alone while we look at them."""
         ...
 
+    def look(self) -> Sequence[DeadJournal]:
+        """All of them, also those of the living and those that somebody else looks at."""
+        ...
+
     def forget(self, session: str, last_step: int) -> None:
         """What it knew is in the store now."""
         ...

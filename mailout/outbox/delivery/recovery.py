@@ -26,12 +26,15 @@ MOST_NAMED = 3
 def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool = False) -> int:
     """Give up dead senders, first by the journals of this machine, which know what was never called.
 
-    The answer: how many messages became unknown without a journal. `check_closed`: journals that ended
-    properly are compared with the store, too.
+    The answer: how many messages became unknown without a journal. `check_closed`: the store must know the
+    session of every journal, also of those that ended properly and those that another process looks at.
     """
+    if check_closed:
+        acted = [journal for journal in journals.look() if _did_something(journal)]
+        _refuse([one for one in acted if outbox_rows.sender_session(store, one.session) is None])
     with journals.dead() as dead:
         unfinished = [journal for journal in dead if journal.closed_at_step is None]
-        require_known(store, dead if check_closed else unfinished)
+        require_known(store, unfinished)
         for journal in unfinished:
             _clear(store, journal)
             journals.forget(journal.session, RECOVERY_STEP)
@@ -43,19 +46,24 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
 
 def require_known(store: Outbox, journals: Sequence[DeadJournal]) -> None:
     """A store that has forgotten what this machine did was set back: sending on would send twice."""
-    if ahead := [journal.place for journal in journals if _knows_more(store, journal)]:
-        more = f" and {len(ahead) - MOST_NAMED} more" if len(ahead) > MOST_NAMED else ""
-        named = ", ".join(ahead[:MOST_NAMED]) + more
-        raise StoreRolledBack(
-            remedy="Nothing is sent, so that nobody gets a letter twice. Put the newest store back; if there"
-            f" is none, docs/surviving.md says what to do before you delete {named}.",
-        )
+    _refuse([journal for journal in journals if _knows_more(store, journal)])
+
+
+def _refuse(ahead: Sequence[DeadJournal]) -> None:
+    if not ahead:
+        return
+    more = f" and {len(ahead) - MOST_NAMED} more" if len(ahead) > MOST_NAMED else ""
+    named = ", ".join(journal.place for journal in ahead[:MOST_NAMED]) + more
+    raise StoreRolledBack(
+        remedy="Nothing is sent, so that nobody gets a letter twice. Put the newest store back; if there"
+        f" is none, docs/surviving.md says what to do before you delete {named}.",
+    )
 
 
 def _knows_more(store: Outbox, journal: DeadJournal) -> bool:
     known = outbox_rows.sender_session(store, journal.session)
     if known is None:
-        return bool(journal.called) or journal.closed_at_step is not None
+        return _did_something(journal)
     if not journal.called or known["is_archived"]:
         return False
     epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
@@ -64,6 +72,10 @@ def _knows_more(store: Outbox, journal: DeadJournal) -> bool:
         epochs.get(attempt.id, attempt.epoch if may_be_erased else 0) < attempt.epoch
         for attempt in journal.called
     )
+
+
+def _did_something(journal: DeadJournal) -> bool:
+    return bool(journal.called) or journal.closed_at_step is not None
 
 
 def _clear(store: Outbox, journal: DeadJournal) -> None:
