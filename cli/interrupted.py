@@ -13,6 +13,7 @@ from mailout.app.engine import Engine
 from mailout.base.time_format import spoken
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, titled
 from mailout.letters.content.port import Kind
+from mailout.letters.content.refs import names_a_file
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.store import Store
@@ -44,24 +45,36 @@ def interrupted_mailouts(store: Store, machine: str, lock_seconds: float) -> Ite
 
 
 def interruption(engine: Engine, mailout: Mailout) -> str | None:
-    """That nobody sends a mailout which was begun, and how it goes on. None: somebody does, or it waits."""
+    """That nobody sends a mailout which was begun, and how it goes on, as `It …` says it. None: somebody
+    does, or it waits for something else."""
     lock_seconds, up_runs = engine.settings.lock_seconds, is_up(engine.settings.mailout_home / UP_LOCK)
-    by = None
-    if mailout.status is Status.PENDING:
+    if mailout.status is Status.PENDING:  # stopped in order, or a person lets it go on
         if up_runs or mailout.started_at is None or mailout.defer_reason is not None:
             return None
-    else:
-        by = mailout.goes_on_by(engine.store.now(), lock_seconds)
-        died = mailout.status is Status.PROCESSING and _died_here(
-            mailout.locked_by or "", socket.gethostname()
-        )
-        if by is None and not died:
-            return None
+        return f"waits for its turn, but nothing is running here; {_goes_on(engine, mailout)}"
+    by = mailout.goes_on_by(engine.store.now(), lock_seconds)
+    died = mailout.status is Status.PROCESSING and _died_here(mailout.locked_by or "", socket.gethostname())
+    if by is None and not died:
+        return None
     if up_runs:
         latest = by or _lease_ends(mailout, lock_seconds) + QUEUE_RUN_SECONDS
-        return f"interrupted; it goes on by itself, by {spoken(latest, engine.limits.timezone)} at the latest"
-    again = "the command that began it" if mailout.kind is Kind.ARTICLE else f"mailout send {mailout.ref}"
-    return f"interrupted; it goes on by itself once `mailout up` runs, or now with: {again}"
+        when = spoken(latest, engine.limits.timezone)
+        return f"was interrupted; it goes on by itself, by {when} at the latest"
+    return f"was interrupted; {_goes_on(engine, mailout)}"
+
+
+def _goes_on(engine: Engine, mailout: Mailout) -> str:
+    """By itself, or by the command that goes on with it."""
+    by_itself = "it goes on by itself once `mailout up` runs"
+    if mailout.is_test or mailout.is_rehearsal is not engine.rehearses:
+        return by_itself  # sent by hand it would be another one, and might reach everybody
+    if mailout.kind is Kind.ARTICLE:
+        again = "the command that began it"
+    elif mailout.kind is Kind.NOTION or names_a_file(mailout.ref):
+        again = f"mailout send {mailout.ref}"
+    else:
+        again = f"mailout send FILE.md, the file with `id: {mailout.ref}`"
+    return f"{by_itself}, or now with: {again}"
 
 
 def _lease_ends(mailout: Mailout, lock_seconds: float) -> float:

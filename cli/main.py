@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from cli.output import choose_json, say, say_error
+from cli.output import choose_json, print_in_any_alphabet, say, say_error
 from mailout import __version__
 from mailout.base.errors import MailoutError, UsageError
 from mailout.base.private_files import keep_private
@@ -98,6 +98,7 @@ def mailout(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. What it could not do becomes one line on stderr; the unforeseen is not hidden."""
     keep_private()
+    print_in_any_alphabet()
     arguments = sys.argv[1:] if arguments is None else arguments
     choose_json("--json" in arguments)
     try:

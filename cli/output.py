@@ -6,7 +6,9 @@ import json
 import signal
 import sys
 import textwrap
-from typing import Annotated, Any
+from codecs import lookup
+from io import TextIOWrapper
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -32,6 +34,12 @@ def choose_json(value: bool) -> bool:
     global _as_json
     _as_json = value
     return value
+
+
+def print_in_any_alphabet() -> None:
+    """What stdout has no letters for is escaped, as it is on stderr: a subject ends no command."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 Json = Annotated[
@@ -72,7 +80,13 @@ def folded(text: str, console: Console) -> str:
 
 
 def print_json(data: Any) -> None:
-    sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=2, default=str) + "\n")
+    _write_json(data, sys.stdout, indent=2)
+
+
+def _write_json(data: Any, stream: TextIO, indent: int | None = None) -> None:
+    """In ASCII unless the stream is UTF-8: a letter that another encoding lacks would make it no JSON."""
+    utf8 = lookup(stream.encoding or "ascii").name == "utf-8"
+    stream.write(json.dumps(data, ensure_ascii=not utf8, indent=indent, default=str) + "\n")
 
 
 def answer(json: bool, data: Any, text: str) -> None:
@@ -105,8 +119,7 @@ def confirm(question: str, yes: bool) -> None:
 
 def say_error(message: str, code: str, exit_code: int) -> None:
     if _as_json:
-        data = {"error": message, "code": str(code), "exit_code": exit_code}
-        sys.stderr.write(json.dumps(data, ensure_ascii=False) + "\n")
+        _write_json({"error": message, "code": str(code), "exit_code": exit_code}, sys.stderr)
         return
     for line in message.splitlines():
         note(f"mailout: {line}")

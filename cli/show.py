@@ -55,7 +55,8 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         if forecast is not None and forecast.ends_at is not None:
             more += f"; {forecast_text(forecast, zone)}"
         if (stopped := interruption(engine, m)) is not None:
-            word, style, more = "stopped", "yellow", stopped  # nobody is there to keep to a forecast
+            word = "stopped" if m.status is Status.PROCESSING else word
+            style, more = "yellow", stopped  # nobody is there to keep to a forecast
         sent = f"{m.ledger.sent:,} of {m.ledger.recipients:,}"
         moment = m.completed_at or m.started_at or m.scheduled_at or m.created_at
         below = "" if more in SAID_BY_THE_WORD else more

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 from uuid import uuid4
@@ -306,7 +307,10 @@ def _write_rejects(found: PeopleImport, path: Path) -> None:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[TextIO]:
+    """A table in UTF-8, in a file or on stdout: it is read by programs, this one among them."""
     if path is None:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
         yield sys.stdout
         return
     try:

@@ -31,14 +31,17 @@ NOT_TO_BE_SHOWN = "change-me"
 
 _RESUME = "then `mailout queue resume ID`."
 WAITING: Mapping[DeferReason, str] = {
-    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`.",
-    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`.",
-    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`.",
+    DeferReason.RATE_PER_HOUR: "Nothing: it goes on at the next full hour. Or raise `LIMIT_PER_HOUR`,"
+    f" {_RESUME}",
+    DeferReason.DAILY_LIMIT: "Nothing: it goes on the next day. Or raise `LIMIT_PER_DAY` or `WARMUP`,"
+    f" {_RESUME}",
+    DeferReason.OUTSIDE_HOURS: "Nothing: it goes on when `SEND_WINDOW` opens on one of `SEND_DAYS`. Or"
+    f" change these, {_RESUME}",
     DeferReason.QUOTA_EXHAUSTED: "Nothing: it goes on when the quota frees. Or ask AWS for more.",
     DeferReason.TRANSIENT_ERRORS: "Nothing: it tries again by itself. If it lasts, see `mailout doctor`.",
     DeferReason.PAUSED: "When it may go on, `mailout queue resume ID`.",
     DeferReason.REPUTATION: f"Find out where these addresses came from, clean the list, {_RESUME}",
-    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what was refused: fix it, {_RESUME}",
+    DeferReason.CONFIGURATION_ERROR: f"`mailout queue show ID` says what is wrong: fix it, {_RESUME}",
     DeferReason.DUPLICATE_CONTENT: "`mailout queue resume ID` if it is meant; else `… cancel ID`.",
     DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`; then it goes on.",
 }

@@ -41,7 +41,8 @@ def list_(
     table = TextTable(("id", "date", "kind", "to"), indent=SHORT_ID_CHARS + 2, gives_way="to")
     for letter in letters:
         when = day(letter["created_at"], engine.limits.timezone)
-        whom = redact(str(letter["payload"].get("email") or ""))
+        email = letter["payload"].get("email")  # an event that nobody can read has none
+        whom = redact(str(email)) if email else ""
         table.add(letter["id"][:SHORT_ID_CHARS], when, letter["topic"], whom, more=letter["error"])
     table.show()
 

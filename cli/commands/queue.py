@@ -8,6 +8,7 @@ import typer
 
 from cli.commands.messages import retry_single_mails, show_single_mails
 from cli.engine import command_group, open_engine
+from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, Yes, answer, confirm, print_json, say
 from cli.show import show_mailouts
@@ -107,8 +108,7 @@ def resume(
     mailout = find_mailout(engine, id or "")
     if mailout.defer_reason is not None and engine.intake.was_edited(mailout):
         confirm(f"{edited_meanwhile(mailout)} Resume it?", yes)
-    _show(engine, actions.resume(engine.store, mailout.id), json)
-    _goes_on(json)
+    _let_go_on(engine, actions.resume(engine.store, mailout.id), json)
 
 
 @app.command("retry", epilog="Example: mailout queue retry 3f2a")
@@ -130,8 +130,7 @@ def retry(id: Id, json: Json = False) -> None:
     engine.report(mailout.id)
     if not json:
         say(f"{count(retried, 'message')} will be tried again.")
-    _show(engine, engine.store.mailout(mailout.id), json)
-    _goes_on(json)
+    _let_go_on(engine, engine.store.mailout(mailout.id), json)
 
 
 @app.command("settle", epilog="Example: mailout queue settle 3f2a --as sent")
@@ -170,9 +169,8 @@ def settle(
     )
     actions.settle(engine.store, mailout.id, verdict, Timing.of(engine.settings.lock_seconds), chosen)
     engine.report(mailout.id)
-    _show(engine, engine.store.mailout(mailout.id), json)
-    if verdict is SettleVerdict.PENDING:
-        _goes_on(json)
+    shows = _let_go_on if verdict is SettleVerdict.PENDING else _show
+    shows(engine, engine.store.mailout(mailout.id), json)
 
 
 def _settle_single_mails(
@@ -215,9 +213,10 @@ def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
         print_json(mailout_dict(mailout, engine.queue_forecast.forecast(mailout.id)))
     else:
         say(f"Mailout {mailout.id}")
-        say("\n".join(status_lines(mailout, engine.limits.timezone)))
+        say("\n".join(status_lines(mailout, engine.limits.timezone, interruption(engine, mailout))))
 
 
-def _goes_on(json: bool) -> None:
-    if not json:
+def _let_go_on(engine: Engine, mailout: Mailout, json: bool) -> None:
+    _show(engine, mailout, json)
+    if not json and interruption(engine, mailout) is None:  # else it says itself how it goes on
         say("\nIf `mailout up` is running, it continues within a minute. To continue now: mailout send REF")

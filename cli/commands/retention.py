@@ -65,7 +65,7 @@ def retention(
 
 
 def _say_archived(one: Archived) -> None:
-    held = f"{count(one.messages, 'message')}, {count(one.events, 'event')}, {_megabytes(one.size)}"
+    held = f"{count(one.messages, 'message')}, {count(one.events, 'event')}, {_size(one.size)}"
     say(f"{one.mailout.id[:SHORT_ID_CHARS]} {titled(one.mailout)}: {held}")
 
 
@@ -76,10 +76,10 @@ def _sum_up(done: list[Archived], freed: int, folder: Path) -> None:
     messages, size = sum(one.messages for one in done), sum(one.size for one in done)
     say(
         f"Archived {count(len(done), 'mailout')} with {count(messages, 'message')}:"
-        f" {_megabytes(size)} in {near(folder)}."
+        f" {_size(size)} in {near(folder)}."
     )
     if freed:
-        say(f"The store's file is {_megabytes(freed)} smaller.")
+        say(f"The store's file is {_size(freed)} smaller.")
 
 
 def _explain(stays: Iterable[Kept]) -> None:
@@ -115,5 +115,5 @@ def _kept(stays: Iterable[Kept]) -> dict[str, Any]:
     return {"kept": [{**_named(one.mailout), "why": one.why} for one in stays]}
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} KB"

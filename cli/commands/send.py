@@ -93,9 +93,10 @@ def send(
 def ask_first(engine: Engine, about: Announcement, yes: bool) -> None:
     """What would stop it now is said first: nobody should agree to what cannot be."""
     for check in examination.what_stops_sending(engine.settings):
+        said = f"{check.name}: {check.message.rstrip('.')}."
         if check.level == "fail":
-            raise UsageError(f"{check.name}: {check.message}.", remedy=check.remedy or None)
-        note(f"{check.name}: {check.message}. {check.remedy}".rstrip())
+            raise UsageError(said, remedy=check.remedy or None)
+        note(f"{said} {check.remedy}".rstrip())
     sender = f"{about.from_name} <{about.from_email}>" if about.from_name else about.from_email
     if about.edited:
         note(about.edited)

@@ -239,6 +239,7 @@ def forget(
                 "mail_files": [str(file) for file in files],
                 "archives": erased.archives,
                 "archives_out_of_reach": erased.missing,
+                "store_copies": [str(copy) for copy in erased.copies],
             }
         )
         return
@@ -249,7 +250,7 @@ def forget(
     )
     if erased.archives:
         say(f"Erased from {count(len(erased.archives), 'archive')} as well.")
-    if erased.missing:
+    if erased.out_of_reach:
         note(erased.out_of_reach)
     if files:
         carry = "still carries" if len(files) == 1 else "still carry"

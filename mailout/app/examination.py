@@ -31,10 +31,12 @@ from mailout.insight.doctor.setup_checks import (
     settings_checks,
 )
 from mailout.letters.audience import subscriber_rows
+from mailout.outbox.delivery.recovery import require_known
+from mailout.store import Store
 
-STOPPING = frozenset({"sandbox", "quota"})
-"""For `doctor` these are a warning: tests go through."""
-STOPPING_IF_FAILED = frozenset({"access", "account", "identity"})
+STOPPING = frozenset({"quota"})
+"""For `doctor` this is a warning: it passes by itself."""
+STOPPING_IF_FAILED = frozenset({"access", "account", "sandbox", "identity"})
 
 
 def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = None) -> Iterator[CheckGroup]:
@@ -72,11 +74,17 @@ def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield Check("store", "ok", f"{store.name} answers, schema version {store.check()}")
         yield from store.examine()
         yield clock_check(difference)
+        yield from checked("journals", partial(_journals, settings, store))
         yield from people_checks(
             subscriber_rows.subscriber_counts(store)["active"], subscriber_rows.unreachable(store)
         )
     finally:
         store.close()
+
+
+def _journals(settings: Settings, store: Store) -> Iterator[Check]:
+    require_known(store, wiring.journals_of(settings).look())
+    yield Check("journals", "ok", "the store knows all that this machine has sent")
 
 
 def _home(settings: Settings) -> Check:

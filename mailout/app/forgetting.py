@@ -25,19 +25,28 @@ class Erased:
     mail_files: list[Path] = field(default_factory=list)  # of the folder transport: they are left alone
     archives: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # archives on other machines
+    copies: list[Path] = field(default_factory=list)  # of the store, which upgrades have kept
 
     @property
     def out_of_reach(self) -> str:
-        if not self.missing:
-            return ""
-        return f"Archives that are not on this machine were not looked into: {', '.join(self.missing)}."
+        said = []
+        if self.missing:
+            said.append(
+                f"Archives that are not on this machine were not looked into: {', '.join(self.missing)}."
+            )
+        if self.copies:
+            said.append(
+                "What an upgrade kept of the store may still hold the address:"
+                f" {', '.join(map(str, self.copies))}. Delete it once all is well."
+            )
+        return " ".join(said)
 
 
 def forget(engine: Engine, address: str) -> Erased:
     """NotFound: nothing was known of this (normalised) address."""
     engine.store.normalise_addresses()  # theirs may be one that only the next mailout would understand
     instead = f"forgotten:{token_hex(16)}"  # random: a hash could be tried out
-    erased = Erased(engine.store.forget(address, instead))
+    erased = Erased(engine.store.forget(address, instead), copies=wiring.store_copies(engine.settings))
     _in_archives(engine, erased, address, instead)
     done = erased.done
     erased.reports = engine.reporting.forget(address, instead)

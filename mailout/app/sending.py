@@ -15,7 +15,7 @@ from pathlib import Path
 from mailout.app.single_mails_hold import SingleMailsHold
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreError, UsageError
+from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreError, StoreRolledBack, UsageError
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
@@ -42,8 +42,8 @@ from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Applied
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.deferrals import Deferrals, defer
-from mailout.outbox.queue.limits import Limits, after_errors, buckets, window_closes
-from mailout.outbox.queue.mailout import Mailout, Status
+from mailout.outbox.queue.limits import Defer, Limits, after_errors, buckets, window_closes
+from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
@@ -159,6 +159,9 @@ class Sending:
             report = sender.run(id, deadline=self._deadline(seconds))
         except HomeUnwritable:
             self._release(id)
+            raise
+        except StoreRolledBack as error:  # it neither is being sent nor goes on by itself
+            defer(self.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
             raise
         finally:
             self._sender = None

@@ -80,7 +80,7 @@ def build(
         settings=settings,
         store=store,
         transport=transport,
-        journals=journals or FileJournals(home / "journal" / _place(settings)),
+        journals=journals or journals_of(settings),
         clock=clock,
         limits=limits,
         worker=worker or f"{socket.gethostname()}-{os.getpid()}",
@@ -116,6 +116,11 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
         store.check()
         return counted(store, clock)
     return counted(SqliteStore(make_home(settings.mailout_home) / "mailout.db", clock), clock)
+
+
+def journals_of(settings: Settings) -> FileJournals:
+    """Those of this machine's senders."""
+    return FileJournals(make_home(settings.mailout_home) / "journal" / _place(settings))
 
 
 def _place(settings: Settings) -> str:
@@ -160,6 +165,11 @@ def make_transport(settings: Settings, clock: Clock) -> Transport:
 
         return SesTransport(SesConfig.of(settings))
     return FolderTransport(settings.mailout_home / "outbox", clock)
+
+
+def store_copies(settings: Settings) -> list[Path]:
+    """SQLite's file as it was before each upgrade."""
+    return sorted(settings.mailout_home.absolute().glob("mailout.db.v*"))
 
 
 def mail_files(settings: Settings, email: str) -> list[Path]:

@@ -167,8 +167,8 @@ LEFT_OUT: Mapping[str, str] = {
 
 
 def without_address(text: str, address: str, instead: str) -> str:
-    """Another word wherever an address stands by itself: a longer one that begins or ends so is another's.
-    In JSON, a line break before it is written as a letter."""
+    """Another word wherever an address stands by itself, in any case: a longer one that begins or ends so is
+    another's. In JSON, a line break before it is written as a letter."""
     begins = r"(?:(?<![\w.+-])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
-    alone = rf"{begins}{re.escape(address)}(?![\w-]|\.\w)"
-    return re.sub(alone, instead, text) if address in text else text
+    alone = rf"{begins}(?i:{re.escape(address)})(?![\w-]|\.\w)"
+    return re.sub(alone, instead, text) if address.lower() in text.lower() else text

@@ -200,6 +200,20 @@ def test_a_limit_defers_the_rest_and_says_until_when(mailout: Commands) -> None:
     assert len(mailout.mails()) == 2
 
 
+def test_a_limit_that_was_taken_away_says_how_its_mailout_goes_on(mailout: Commands) -> None:
+    """It keeps its time, for a reason that is no longer true: whoever sends it again has to be told."""
+    mailout.people("ana@example.org", "bo@example.org")
+    letter, noon = mailout.letter(), {"SEND_TIMEZONE": zone_at_noon()}
+    assert mailout("send", letter, "--direct", SEND_WINDOW="02:00-03:00", **noon).code == 75
+    waits = mailout("send", letter, "--direct", **noon)
+    assert waits.code == 75
+    assert (
+        f"If you have changed that limit since:\n  mailout queue resume {the_mailout(mailout)}" in waits.out
+    )
+    assert mailout("queue", "resume", the_mailout(mailout)).code == 0
+    assert mailout("send", letter, "--direct", **noon).code == 0
+
+
 def test_a_delay_is_time_to_see_to_whom_it_would_go_and_to_take_it_back(mailout: Commands) -> None:
     mailout.people("ana@example.org", "bo@example.org", "cy@example.org")
     planned = mailout("send", mailout.letter(), "--direct", SEND_DELAY="3600")
@@ -246,6 +260,37 @@ def test_sigterm_finishes_what_is_in_hand_and_the_same_command_goes_on(mailout: 
     assert 0 < ledger["sent"] == len(mailout.mails()) < 40
     assert mailout("send", "letter.md", "--direct").code == 0
     assert len(mailout.mails()) == 40
+
+
+def test_after_a_restored_backup_every_command_says_why_nothing_is_sent(mailout: Commands) -> None:
+    """The refusal is seen once; who looks later must not read that it is being sent, or goes on by itself."""
+    mailout.people("ana@example.org", "bo@example.org")
+    backup = (mailout.home / "mailout.db").read_bytes()
+    assert mailout("send", mailout.letter("one.md"), "--direct").code == 0
+    for file in mailout.home.glob("mailout.db*"):
+        file.unlink()
+    (mailout.home / "mailout.db").write_bytes(backup)
+    (journal,) = mailout.home.glob("journal/sqlite/*")
+
+    two = mailout.letter("two.md", body="Another letter.")
+    refused = mailout("send", two, "--direct")
+    assert refused.code == 1
+    assert f"before you delete {journal}." in refused.err
+    for command in (["status"], ["status", "two"], ["queue", "show", "two"], ["send", two, "--direct"]):
+        said = " ".join(mailout(*command).out.split())
+        assert "waits for a person: something has to be put right first" in said
+        assert "being sent" not in said
+        assert "by itself" not in said
+        assert "looks like a restored backup" in said or command == ["status"]
+    doctor = mailout("doctor", "--json")
+    (line,) = [check for check in doctor.data["checks"] if check["name"] == "journals"]
+    assert (doctor.code, line["level"], str(journal) in line["remedy"]) == (1, "fail", True)
+    assert len(mailout.mails()) == 2
+
+    journal.unlink()
+    assert mailout("queue", "resume", "two").code == 0
+    assert mailout("send", two, "--direct").code == 0
+    assert "the store knows all that this machine has sent" in mailout("doctor").out
 
 
 def test_a_preview_sends_nothing(mailout: Commands) -> None:

@@ -66,6 +66,21 @@ def test_ses_with_its_topic_its_queue_and_its_dns_is_examined_whole(ses: SesStub
     assert found["SNS and SQS"] == {"topic mailout": "ok", "SQS_QUEUE_URL": "ok"}
 
 
+def test_in_the_sandbox_doctor_and_send_say_the_same(ses: SesStub, mailout: Commands) -> None:
+    """`doctor` called it ready to send, and `send` refused."""
+    ses.reset()
+    ses.script(account={"ProductionAccessEnabled": False})
+    mailout.settings |= {**SES, "AWS_ENDPOINT_URL_SESV2": ses.url}
+    mailout.people("ana@example.org")
+    refused = mailout("send", mailout.letter(), "--direct", "--yes")
+    assert refused.code == 2
+    assert "this account is in the sandbox: only tests are sent. Ask for production access" in refused.err
+    (found,) = [one for one in mailout("doctor", "--json").data["checks"] if one["name"] == "sandbox"]
+    assert found["level"] == "fail"
+    assert f"{found['message']}. {found['remedy']}" in refused.err
+    assert mailout("send", mailout.letter(), "--direct", "--test").code == 0
+
+
 def test_a_topic_that_tells_somebody_else_is_found(ses: SesStub, tmp_path: Path) -> None:
     ses.reset()
     with sns_and_sqs({"https": "https://elsewhere.example.org/"}, {"QueueArn": QUEUE}) as aws:

@@ -213,3 +213,16 @@ def test_what_people_agreed_to_can_be_shown_and_exported(mailout: Commands) -> N
     assert lines[0] == "email,list_key,at,wording,source"
     assert len(lines) == 2
     assert "'=News, yes" in lines[1], "a spreadsheet runs nothing"
+
+
+def test_forget_names_the_copy_of_the_store_that_an_upgrade_has_kept(mailout: Commands) -> None:
+    """Everybody is in it, and nothing else says that it is still there."""
+    mailout.people("ana@example.org", "bo@example.org")
+    copy = mailout.home / "mailout.db.v3"
+    copy.write_bytes((mailout.home / "mailout.db").read_bytes())
+    said = mailout("subscribers", "forget", "ana@example.org", "--yes")
+    assert said.code == 0
+    assert f"may still hold the address: {copy}. Delete it" in said.err
+    told = mailout("subscribers", "forget", "bo@example.org", "--yes", "--json").data
+    assert told["store_copies"] == [str(copy)]
+    assert str(copy) in mailout("subscribers", "forget", "cy@example.org", "--yes").err

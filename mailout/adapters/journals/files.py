@@ -17,6 +17,7 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from stat import S_ISREG
 
@@ -145,12 +146,28 @@ class FileJournals:
     def dead(self) -> Iterator[Sequence[DeadJournal]]:
         with ExitStack() as locks:
             ours = {}
-            for path in sorted(self._directory.glob("*")) if self._directory.is_dir() else ():
-                if _SESSION.fullmatch(path.name) and (fd := _lock(path)) is not None:
+            for path in self._paths():
+                if (fd := _lock(path)) is not None:
                     locks.callback(os.close, fd)
                     ours[path] = fd
             yield [self._read(path, fd) for path, fd in ours.items()]
             self._drop_old(ours)
+
+    def look(self) -> Sequence[DeadJournal]:
+        """All of them, also those of the living, as they are now. Nothing is locked: a sender that begins
+        meanwhile would take a dead one's journal for a living one's, and miss what it tells."""
+        found = []
+        for path in self._paths():
+            if (fd := _opened(path)) is not None:
+                try:
+                    found.append(self._read(path, fd))
+                finally:
+                    os.close(fd)
+        return found
+
+    def _paths(self) -> Sequence[Path]:
+        there = sorted(self._directory.glob("*")) if self._directory.is_dir() else ()
+        return [path for path in there if _SESSION.fullmatch(path.name)]
 
     def _drop_old(self, ours: Mapping[Path, int]) -> None:
         """While they are locked: whoever looked at them meanwhile would miss one, and could not say why."""
@@ -175,7 +192,8 @@ class FileJournals:
         try:
             with os.fdopen(fd, "rb", closefd=False) as file:
                 file.seek(0)
-                return lines.read(path.name, file.read(), self._boot_id, os.fstat(fd))
+                found = lines.read(path.name, file.read(), self._boot_id, os.fstat(fd))
+                return replace(found, place=str(path))
         except OSError as error:
             raise _unreadable(path, error) from error
 
@@ -188,14 +206,20 @@ def _unreadable(path: Path, error: OSError) -> StoreError:
     )
 
 
-def _lock(path: Path) -> int | None:
-    """The open file, if nobody else holds it and nobody has dropped it meanwhile."""
+def _opened(path: Path) -> int | None:
+    """None: somebody has dropped it meanwhile."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def _lock(path: Path) -> int | None:
+    """The open file, if nobody else holds it and nobody has dropped it meanwhile."""
+    if (fd := _opened(path)) is None:
+        return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         file = os.fstat(fd)

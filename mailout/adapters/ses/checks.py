@@ -64,8 +64,11 @@ def _account_status(account: Account) -> Iterator[Check]:
     if account.production:
         yield Check("sandbox", "ok", "production access is granted")
     else:
-        remedy = "Ask for production access in the SES console; until then every recipient must be verified."
-        yield Check("sandbox", "warn", "this account is in the sandbox", remedy)
+        remedy = (
+            "Ask for production access in the SES console. Until then, use --test, and verify the addresses"
+            " in TEST_EMAILS there."
+        )
+        yield Check("sandbox", "fail", "this account is in the sandbox: only tests are sent", remedy)
     yield _quota(account)
 
 

@@ -60,6 +60,8 @@ class Database:
             _switch_to_wal(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            # What is deleted is overwritten: a forgotten address would else stay in the file's free space.
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute(f"PRAGMA cache_size = -{CACHE_KB}")
         except (OSError, sqlite3.Error) as error:
             if connection is not None:
@@ -146,6 +148,11 @@ class Database:
         """Make the file again without its free pages, and empty the WAL that this went through."""
         with self._lock, _translated(self.path):
             self._connection.execute("VACUUM")
+        self.empty_wal()
+
+    def empty_wal(self) -> None:
+        """What was changed stands in the file; the WAL keeps no page as it was before. Waits for readers."""
+        with self._lock, _translated(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:

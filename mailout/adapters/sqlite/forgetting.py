@@ -22,6 +22,11 @@ class SqliteForgetting:
     db: Database
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
+        done = self._forget(email_norm, instead)
+        self.db.empty_wal()
+        return done
+
+    def _forget(self, email_norm: str, instead: str) -> Forgotten:
         with self.db.write() as tx:
             rows = _messages(tx, email_norm)
             if any(row["state"] == State.SENT_ATTEMPT for row in rows):
@@ -71,6 +76,7 @@ def _erase_messages(tx: sqlite3.Connection, rows: list[sqlite3.Row], email: str,
     tx.executemany(
         "UPDATE email_outbox SET email = ?, from_name = NULL, variables = NULL, recipient_id = NULL,"
         " error_message = ?, history = ?, reply_to = NULL, headers = NULL, dedupe_key = NULL,"
+        " request_id = NULL,"
         " content_id = CASE WHEN campaign_id IS NULL THEN NULL ELSE content_id END WHERE seq = ?",
         [(instead, without(r["error_message"]), without(r["history"]), r["seq"]) for r in rows],
     )
@@ -97,11 +103,13 @@ def _erase_records(tx: sqlite3.Connection, email: str, instead: str) -> int:
     tx.execute(
         "UPDATE dead_letters SET payload = mailout_without(payload, :quoted, :instead),"
         " error = mailout_without(error, :email, :instead)"
-        " WHERE instr(payload, :quoted) OR instr(error, :email)",
+        " WHERE mailout_without(payload, :quoted, :instead) <> payload"
+        " OR mailout_without(error, :email, :instead) <> error",
         names | {"quoted": json.dumps(email)[1:-1]},
     )
     tx.execute(
-        "UPDATE dashboard_acts SET who = mailout_without(who, :email, :instead) WHERE instr(who, :email)",
+        "UPDATE dashboard_acts SET who = mailout_without(who, :email, :instead)"
+        " WHERE mailout_without(who, :email, :instead) <> who",
         names,
     )
     return errors

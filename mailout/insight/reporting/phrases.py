@@ -33,10 +33,13 @@ WHY: Mapping[DeferReason, str] = {
     DeferReason.TRANSIENT_ERRORS: "the provider, or Notion, had trouble answering",
     DeferReason.PAUSED: "somebody paused it",
     DeferReason.REPUTATION: "too many of its messages bounced or were reported as spam",
-    DeferReason.CONFIGURATION_ERROR: "the provider refuses this account or its settings",
+    DeferReason.CONFIGURATION_ERROR: "something has to be put right first",
     DeferReason.DUPLICATE_CONTENT: "the same content went to the same list within the last 7 days",
     DeferReason.UNTESTED: "REQUIRE_TEST is set, and no test of exactly this content has gone out",
 }
+
+OWN_LIMITS = frozenset({DeferReason.RATE_PER_HOUR, DeferReason.DAILY_LIMIT, DeferReason.OUTSIDE_HOURS})
+"""A mailout keeps the time it was given by them, also when the setting is another one since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,8 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
         )
     if mailout.status is Status.PENDING and mailout.planned_for is not None:
         steps.append(NextStep("Until then it can be cancelled:", f"mailout queue cancel {id}"))
+    if mailout.status is Status.PENDING and mailout.defer_reason in OWN_LIMITS:
+        steps.append(NextStep("If you have changed that limit since:", f"mailout queue resume {id}"))
     return [*steps, *resuming(mailout)]
 
 

@@ -33,9 +33,9 @@ def ledger_lines(ledger: Ledger) -> Sequence[str]:
     return [f"{name:<10}  {n:>{width},}" for name, n in shown]
 
 
-def status_lines(mailout: Mailout, zone: tzinfo = UTC) -> Sequence[str]:
+def status_lines(mailout: Mailout, zone: tzinfo = UTC, interrupted: str | None = None) -> Sequence[str]:
     """One mailout of the queue: what it is, how it stands, why it waits, what to do."""
-    return [*_heading(mailout, zone), ledger_line(mailout.ledger), *_steps(mailout)]
+    return [*_heading(mailout, zone, interrupted), ledger_line(mailout.ledger), *_steps(mailout)]
 
 
 def _came_back(mailout: Mailout) -> Sequence[str]:
@@ -73,7 +73,7 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
 def _heading(mailout: Mailout, zone: tzinfo, interrupted: str | None = None) -> Sequence[str]:
     lines = (
         mailout.subject or "(no subject yet)",
-        headline(mailout) if interrupted is None else f"It was {interrupted}",
+        headline(mailout) if interrupted is None else f"It {interrupted}",
         waiting(mailout, zone) if interrupted is None else None,
         archived(mailout, zone),
     )

@@ -40,7 +40,7 @@ _KINDS: Mapping[Any, str] = {
     _MOMENT: "created_at attempt_at next_attempt_at sent_at failed_at unknown_at",
 }
 _SCHEMA = {name: kind for kind, names in _KINDS.items() for name in names.split()}
-_ERASED = ("from_name", "variables", "recipient_id", "reply_to", "headers", "dedupe_key")
+_ERASED = ("request_id", "from_name", "variables", "recipient_id", "reply_to", "headers", "dedupe_key")
 
 
 @dataclass(frozen=True, slots=True)

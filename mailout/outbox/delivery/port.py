@@ -61,6 +61,7 @@ class DeadJournal:
     void: frozenset[Attempt] = frozenset()
     closed_at_step: int | None = None  # it ended properly
     incomplete: str | None = None  # why lines may be missing from it: then only `accepted` counts
+    place: str = ""  # where a person finds it
 
 
 class Message(TypedDict):
@@ -230,6 +231,10 @@ class Journals(Protocol):
     def open(self, session: str) -> Journal: ...
     def dead(self) -> AbstractContextManager[Sequence[DeadJournal]]:
         """Those nobody writes any more, ours alone while we look at them."""
+        ...
+
+    def look(self) -> Sequence[DeadJournal]:
+        """All of them, also those of the living and those that somebody else looks at."""
         ...
 
     def forget(self, session: str, last_step: int) -> None:

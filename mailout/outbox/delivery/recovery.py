@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from mailout.base.errors import StoreRolledBack
 from mailout.outbox.delivery import outbox_rows
@@ -18,17 +19,22 @@ RECOVERY_STEP = 1_000_000
 KEPT_SECONDS = 7 * 86_400.0
 """A message may be gone after that: whoever does not confirm a sign-up is erased."""
 
+MOST_NAMED = 3
+"""Journals, in an error: once these are deleted, the next ones are named."""
+
 
 def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool = False) -> int:
     """Give up dead senders, first by the journals of this machine, which know what was never called.
 
-    The answer: how many messages became unknown without a journal. `check_closed`: journals that ended
-    properly are compared with the store, too.
+    The answer: how many messages became unknown without a journal. `check_closed`: the store must know the
+    session of every journal, also of those that ended properly and those that another process looks at.
     """
+    if check_closed:
+        acted = [journal for journal in journals.look() if _did_something(journal)]
+        _refuse([one for one in acted if outbox_rows.sender_session(store, one.session) is None])
     with journals.dead() as dead:
         unfinished = [journal for journal in dead if journal.closed_at_step is None]
-        for journal in dead if check_closed else unfinished:
-            _check_known(store, journal)
+        require_known(store, unfinished)
         for journal in unfinished:
             _clear(store, journal)
             journals.forget(journal.session, RECOVERY_STEP)
@@ -38,22 +44,38 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
     return lost
 
 
-def _check_known(store: Outbox, journal: DeadJournal) -> None:
+def require_known(store: Outbox, journals: Sequence[DeadJournal]) -> None:
     """A store that has forgotten what this machine did was set back: sending on would send twice."""
+    _refuse([journal for journal in journals if _knows_more(store, journal)])
+
+
+def _refuse(ahead: Sequence[DeadJournal]) -> None:
+    if not ahead:
+        return
+    more = f" and {len(ahead) - MOST_NAMED} more" if len(ahead) > MOST_NAMED else ""
+    named = ", ".join(journal.place for journal in ahead[:MOST_NAMED]) + more
+    raise StoreRolledBack(
+        remedy="Nothing is sent, so that nobody gets a letter twice. Put the newest store back; if there"
+        f" is none, docs/surviving.md says what to do before you delete {named}.",
+    )
+
+
+def _knows_more(store: Outbox, journal: DeadJournal) -> bool:
     known = outbox_rows.sender_session(store, journal.session)
-    behind = known is None and (bool(journal.called) or journal.closed_at_step is not None)
-    if known is not None and journal.called and not known["is_archived"]:
-        epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
-        may_be_erased = store.now() - known["opened_at"] >= KEPT_SECONDS
-        behind = any(
-            epochs.get(attempt.id, attempt.epoch if may_be_erased else 0) < attempt.epoch
-            for attempt in journal.called
-        )
-    if behind:
-        raise StoreRolledBack(
-            remedy="Nothing is sent. Bring the newest store back; or, if you are sure that nothing can go out"
-            f" twice, delete the journal of session {journal.session} in MAILOUT_HOME/journal.",
-        )
+    if known is None:
+        return _did_something(journal)
+    if not journal.called or known["is_archived"]:
+        return False
+    epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
+    may_be_erased = store.now() - known["opened_at"] >= KEPT_SECONDS
+    return any(
+        epochs.get(attempt.id, attempt.epoch if may_be_erased else 0) < attempt.epoch
+        for attempt in journal.called
+    )
+
+
+def _did_something(journal: DeadJournal) -> bool:
+    return bool(journal.called) or journal.closed_at_step is not None
 
 
 def _clear(store: Outbox, journal: DeadJournal) -> None:

@@ -42,7 +42,7 @@ class DeferReason(StrEnum):
     TRANSIENT_ERRORS = "transient_errors"  # 1, 5, 15, 60 minutes
     PAUSED = "paused"  # a person paused it
     REPUTATION = "reputation"  # bounces or complaints over the line
-    CONFIGURATION_ERROR = "configuration_error"  # the account or its settings refuse
+    CONFIGURATION_ERROR = "configuration_error"  # the account, a setting or the store is not as it must be
     DUPLICATE_CONTENT = "duplicate_content"  # the same went to the same list within 7 days
     UNTESTED = "untested"  # no test of exactly this content has gone out
 

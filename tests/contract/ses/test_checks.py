@@ -73,7 +73,7 @@ UNSIGNED = {"DkimAttributes": {"Status": "PENDING", "Tokens": ["four"]}}
         ({"account": {"SendingEnabled": False}}, "account", "fail"),
         ({"account": {"EnforcementStatus": "SHUTDOWN"}}, "account", "fail"),
         ({"account": {"EnforcementStatus": "PROBATION"}}, "account", "warn"),
-        ({"account": {"ProductionAccessEnabled": False}}, "sandbox", "warn"),
+        ({"account": {"ProductionAccessEnabled": False}}, "sandbox", "fail"),
         ({"quota": 0}, "quota", "warn"),
         ({"identities": {}}, "identity", "fail"),
         ({"identities": {"example.org": False}}, "identity", "fail"),

@@ -51,20 +51,40 @@ def dead_process() -> int:
 @pytest.mark.usefixtures("letter")
 def test_status_says_at_once_that_a_mailout_was_killed_and_how_it_goes_on(run: Run) -> None:
     id = begun(f"{socket.gethostname()}-{dead_process()}")
-    for said in (run("status").out, run("status", id).out):
+    for said in (run("status").out, run("status", id).out, run("queue", "show", id).out):
         assert BY_HAND in " ".join(said.split())
         assert "being sent" not in said
     assert BY_HAND in run("status", id, "--json").data["interrupted"]
 
 
 @pytest.mark.usefixtures("letter")
-def test_status_says_of_a_mailout_that_was_stopped_that_nobody_goes_on_with_it(run: Run) -> None:
-    """It was released in order, so it waits for its turn: but without `mailout up` nobody gives it one."""
+def test_one_that_waits_for_its_turn_says_that_nobody_gives_it_one(run: Run) -> None:
+    """It was stopped in order, or a person let it go on: nothing has died."""
     id = begun(f"{socket.gethostname()}-{os.getpid()}")
     with closing(wiring.open_store(load_settings())) as store:
         store.release(id)
-    assert BY_HAND in " ".join(run("status").out.split())
+    for said in (run("status").out, run("status", id).out, run("queue", "show", id).out):
+        assert f"waits for its turn, but nothing is running here; {BY_HAND}" in " ".join(said.split())
+        assert "interrupted" not in said
+        assert "stopped" not in said
     assert "done by" not in run("status", id).out
+
+
+def test_a_letter_with_an_id_of_its_own_is_continued_by_its_file(run: Run, letter: Path) -> None:
+    """`mailout send one` would not find it."""
+    letter.write_text("---\nid: one\nsubject: Hello\n---\nHow are you?\n", encoding="utf-8")
+    begun(f"{socket.gethostname()}-{dead_process()}")
+    assert "or now with: mailout send FILE.md, the file with `id: one`" in run("status", "one").out
+
+
+def test_a_test_that_was_interrupted_is_not_continued_with_a_letter_to_everybody(
+    run: Run, letter: Path
+) -> None:
+    letter.write_text("---\ntest: true\nsubject: Hello\n---\nHow are you?\n", encoding="utf-8")
+    id = begun(f"{socket.gethostname()}-{dead_process()}")
+    said = run("status", id).out
+    assert "was interrupted; it goes on by itself once `mailout up` runs" in said
+    assert "mailout send" not in said
 
 
 @pytest.mark.usefixtures("letter")
@@ -106,6 +126,11 @@ def test_without_a_network_a_test_says_that_ses_cannot_be_reached(
     assert ended.code == 1
     assert "Amazon SES cannot be reached" in ended.err
     assert "this machine's network" in ended.err
+    with closing(wiring.build(load_settings()).store) as store:
+        store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    real = run("send", "letter.md", "--yes")
+    assert (real.code, "Amazon SES cannot be reached" in real.err) == (2, True)
+    assert ".." not in real.err
     assert run("status", "--json").data["mailouts"] == []
 
 

@@ -17,6 +17,7 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Pace, Result, Step
 from mailout.outbox.delivery.single_mails import SingleMail, SingleMailsHeld
 from mailout.outbox.delivery.states import State
+from tests.contract.scenes import dead_event
 from tests.unit.cli.conftest import Run
 
 FAILED, WAITS = transactional_id("shop", "failed"), transactional_id("shop", "waits")
@@ -108,3 +109,15 @@ def test_a_throttled_single_mail_says_so_and_when_it_goes_on(run: Run) -> None:
     last = run("status", "--message", WAITS, "--json").data["events"][-1]
     told = last["metadata"]
     assert (last["type"], told["errorCode"], told["count"]) == ("PENDING", "SES_THROTTLING", 2)
+
+
+def test_an_event_that_nobody_can_read_is_listed_without_a_recipient(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stars would say that there is one, who is kept secret."""
+    monkeypatch.setenv("MAILOUT_HOME", str(folder / "home"))
+    with closing(wiring.open_store(load_settings())) as store:
+        dead_event(store, '{"broken"')
+    listed = run("dead-letters", "list").out
+    assert "Nobody can read it." in listed
+    assert "*" not in listed

@@ -80,6 +80,17 @@ def test_one_that_another_sender_drops_just_now_is_nobodys(
         assert dead == []
 
 
+def test_whoever_only_looks_keeps_no_sender_from_a_dead_one_s_journal(tmp_path: Path) -> None:
+    """Else what `doctor` looks at would count as alive for a sender that begins meanwhile."""
+    left_behind(tmp_path)
+    living = FileJournals(tmp_path, "today").open(str(uuid.UUID(int=2)))
+    looked = FileJournals(tmp_path, "today").look()
+    assert [journal.session for journal in looked] == [SESSION, str(uuid.UUID(int=2))]
+    assert looked[0] == found(tmp_path)
+    assert looked[0].place == str(tmp_path / SESSION)
+    living.close(1)
+
+
 # ── what it tells ──
 
 

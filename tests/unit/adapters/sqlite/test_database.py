@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -190,3 +192,24 @@ def test_a_file_that_another_has_taken_the_place_of_is_not_written_to(tmp_path: 
     other.pause_all(True)
     store.close()
     other.close()
+
+
+def test_a_forgotten_address_is_in_no_file_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many builds of SQLite leave in the file what was deleted, for anybody who searches its bytes."""
+    connect = sqlite3.connect
+
+    def as_other_builds(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", as_other_builds)
+    with closing(SqliteStore(tmp_path / "mailout.db", FakeClock())) as store:
+        for n in range(0, 300, 100):
+            people = (f"zed{one * 7 % 300}@example.net" for one in range(n, n + 100))
+            store.import_subscribers([SubscriberRow(email, email) for email in people])
+        assert store.forget("zed150@example.net", "forgotten:1").subscribers == 1
+        held = {file.name for file in tmp_path.iterdir() if b"zed150@" in file.read_bytes()}
+    assert held == set()

@@ -4,7 +4,15 @@ from datetime import UTC
 
 import pytest
 
-from mailout.insight.reporting.phrases import MEANINGS, first_of, headline, next_steps, share, waiting
+from mailout.insight.reporting.phrases import (
+    MEANINGS,
+    OWN_LIMITS,
+    first_of,
+    headline,
+    next_steps,
+    share,
+    waiting,
+)
 from mailout.outbox.delivery.protocol import Ledger
 from mailout.outbox.delivery.states import Column
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, MailoutOutcome, Status
@@ -60,7 +68,7 @@ def test_every_reason_has_a_sentence_and_those_for_a_person_have_a_way_on(reason
     )
     assert said.endswith(". Said so.")
     assert [step.command for step in next_steps(waits)] == (
-        [f"mailout queue resume {waits.id}"] if until is None else []
+        [f"mailout queue resume {waits.id}"] if until is None or reason in OWN_LIMITS else []
     )
 
 

@@ -104,7 +104,10 @@ class MemoryJournals:
 
     @contextmanager
     def dead(self) -> Any:
-        yield [
+        yield [journal for journal in self.look() if journal.session in self._dead]
+
+    def look(self) -> list[DeadJournal]:
+        return [
             DeadJournal(
                 session,
                 frozenset(journal.called),
@@ -113,7 +116,6 @@ class MemoryJournals:
                 journal.closed,
             )
             for session, journal in self.journals.items()
-            if session in self._dead
         ]
 
     def forget(self, session: str, last_step: int) -> None:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mailout.adapters.journals.files import FileJournals
 from mailout.base.errors import StoreRolledBack, StoreUnavailable
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.calls import JOURNAL_AHEAD_SECONDS
@@ -568,6 +569,18 @@ def test_a_store_set_back_to_an_earlier_day_is_refused(directory: Path) -> None:
     restored.journals = it.journals
     with pytest.raises(StoreRolledBack):
         restored.sender().run(MAILOUT)
+    assert not restored.transport.accepted
+
+
+def test_it_is_refused_also_while_another_process_looks_at_the_journals(directory: Path) -> None:
+    """Two that begin together, as under `mailout up`: what the first one holds is no living sender's."""
+    it = scene(directory, 10)
+    journals = FileJournals(directory / "journal")
+    replace(it.sender(), journals=journals).run(MAILOUT)
+    (directory / "restored").mkdir()
+    restored = scene(directory / "restored", 10)
+    with journals.dead(), pytest.raises(StoreRolledBack):
+        replace(restored.sender(), journals=journals).run(MAILOUT)
     assert not restored.transport.accepted
 
 
