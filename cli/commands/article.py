@@ -27,7 +27,8 @@ from mailout.kinds.articles import article_rows
 from mailout.kinds.articles.order import ArticleOrder
 from mailout.kinds.articles.slice_import import COLUMNS, SCOPE, read_slices, write_errors
 from mailout.kinds.mailouts.reading import Announcement
-from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience import list_rows, subscriber_rows
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.places import FILTER, PLACES, US, split_places
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out, tokens_of
@@ -137,7 +138,8 @@ def preview(
     variables, settings = variables_of(content), engine.settings
     sender = settings.from_name or settings.from_email or ""
     own = placeholders(variables) | {"email": to, "from_name": sender}
-    links = footer_of(settings).urls(tokens_of(settings).make(to, "general"))
+    links = footer_of(settings).urls(tokens_of(settings).make(to, GENERAL))
+    of = list_rows.list_or_none(engine.store, GENERAL)
     write_and_show(
         json,
         document,
@@ -149,6 +151,10 @@ def preview(
         from_name=settings.from_name or "",
         reply_to=settings.reply_to,
         unsubscribe_url=links[UNSUBSCRIBE_URL],
+        unsubscribe_mailbox=settings.unsubscribe_mailbox,
+        list_key=GENERAL,
+        called=of.name if of else None,
+        org_name=settings.org_name or "",
         date=engine.clock.now(),
         refusals=refusals,
     )

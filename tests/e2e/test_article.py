@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import json
 import os
 import subprocess
@@ -48,6 +49,10 @@ def test_the_example_from_its_files_to_the_letters(tmp_path: Path) -> None:
     send = ("article", "send", "--campaign-tag", "rain", *key, "--send-batch-id", BATCH, "--direct", "--json")
     assert data(mailout(tmp_path, *send))["ledger"]["recipients"] == 11
     assert len(list(tmp_path.glob("outbox/*/*.eml"))) == 11
+    (sent,) = tmp_path.glob("outbox/*/ada.birch@*.eml")
+    shown, got = (email.message_from_bytes(one.read_bytes()) for one in (out / "message.eml", sent))
+    for header in ("From", "Subject", "List-Id"):
+        assert shown[header] == got[header], header
     data(mailout(tmp_path, *send))
     assert len(list(tmp_path.glob("outbox/*/*.eml"))) == 11
     assert data(mailout(tmp_path, "dead-letters", "list", "--json")) == []
