@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 from fastapi import Response
 
 from gateway.dashboard.desk import Admin, AdminAct, Desk, Visitor, page_routes
-from gateway.dashboard.people import lists_now, people_now
-from mailout.insight.history.port import days_ago
+from gateway.dashboard.people import COUNTED_LIVE_PEOPLE, people_now
+from mailout.insight.history import history_rows
+from mailout.insight.history.port import LISTED, days_ago
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience.list_changes import BRAND, add_list, edit_list
@@ -39,12 +40,16 @@ routes = page_routes()
 
 @routes.get("/lists")
 def all_lists(visit: Admin) -> Response:
-    known, counted = lists(visit.desk.store), _counted(visit.desk)
-    people = {
-        one.key: counted[one.key] if one.key in counted else visit.desk.store.audience_size(one.key)
-        for one in known
-    }
-    return visit.page("lists.html.j2", lists=known, people=people)
+    desk, known = visit.desk, lists(visit.desk.store)
+    everybody = people_now(desk)
+    is_live = sum(everybody.values()) * len(known) < COUNTED_LIVE_PEOPLE
+    if is_live:
+        people = {one.key: desk.store.audience_size(one.key) for one in known}
+    else:
+        counted = _counted(desk)
+        people = {one.key: counted.get(one.key, 0) for one in known} if counted else {}
+        people[GENERAL] = everybody["active"]
+    return visit.page("lists.html.j2", lists=known, people=people, is_live=is_live)
 
 
 @routes.get("/lists/one")
@@ -100,9 +105,10 @@ def sign_ups(visit: Visitor) -> Response:
 
 
 def _counted(desk: Desk) -> Mapping[str, int]:
-    """As the last reconcile counted them: a million people take too long for a page."""
-    counted = lists_now(desk)
-    return {**counted, GENERAL: people_now(desk)["active"]} if counted else {}
+    """As the last reconcile counted them, whatever their status: more take too long for a page."""
+    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
+    counts = found[-1][1] if found else {}
+    return {name.removeprefix(LISTED): n for name, n in counts.items() if name.startswith(LISTED)}
 
 
 def _form(desk: Desk, one: List) -> str:

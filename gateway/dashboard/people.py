@@ -17,7 +17,7 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import keyed_hash
 from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
-from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
+from mailout.insight.history.port import MailoutMessage, days_ago
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
@@ -74,7 +74,6 @@ def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
         by_address_alone=bool(asked["q"]) and not everywhere,
         more=more,
         counts=counts,
-        lists=lists_now(desk),
         known_lists=list_rows.lists(desk.store),
         chart=people_chart(desk, STATUSES),
     )
@@ -300,12 +299,6 @@ def people_now(desk: Desk) -> Mapping[str, int]:
         now = subscriber_rows.subscriber_counts(desk.store)
         counts = {status: now.get(status, 0) for status in STATUSES}
     return counts
-
-
-def lists_now(desk: Desk) -> Mapping[str, int]:
-    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
-    counts = found[-1][1] if found else {}
-    return {name.removeprefix(LISTED): n for name, n in sorted(counts.items()) if name.startswith(LISTED)}
 
 
 def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:

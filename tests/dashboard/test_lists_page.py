@@ -5,11 +5,16 @@ from __future__ import annotations
 from html import unescape
 from pathlib import Path
 
+import pytest
+
+from gateway.dashboard import lists
+from mailout.adapters.sqlite import SqliteStore
 from mailout.insight.history import history_rows
+from mailout.insight.history.port import days_ago
 from mailout.letters.audience import list_rows
-from mailout.letters.audience.port import Choice
+from mailout.letters.audience.port import Choice, SubscriberRow
 from tests.dashboard.conftest import EDITOR, Site, site
-from tests.dashboard.scene import SCRIPT
+from tests.dashboard.scene import SCRIPT, ZONE
 
 ANA = "person000@example.org"
 
@@ -83,3 +88,43 @@ def test_an_editor_neither_sees_nor_changes_lists(dashboard: Site) -> None:
     assert dashboard.client.get("/lists").status_code == 403
     assert dashboard.act("/lists/add", key="mine", name="Mine").status_code == 403
     assert list_rows.named_list(dashboard.store, "mine") is None
+
+
+def _members(store: SqliteStore) -> None:
+    statuses = ["active"] * 6 + ["bounced"] * 2 + ["unsubscribed"] * 2
+    rows = [
+        SubscriberRow(f"m{i}@example.org", f"m{i}@example.org", lists=("members",), status=status)
+        for i, status in enumerate(statuses)
+    ]
+    store.import_subscribers(rows)
+
+
+def _shown(dashboard: Site, key: str) -> str:
+    page = dashboard.client.get("/lists").text
+    return page.partition(f'<td data-label="Key">{key}</td>')[2].partition('"People">')[2].partition("<")[0]
+
+
+def test_the_lists_say_who_gets_their_letters_as_the_page_of_each_does(dashboard: Site) -> None:
+    """They counted those who had bounced or unsubscribed, too, and only every half hour."""
+    dashboard.sign_in()
+    _members(dashboard.store)
+    dashboard.store.keep_counts(days_ago(dashboard.store.now(), ZONE, 0))
+    assert _shown(dashboard, "members") == "6"
+    dashboard.act("/people/add", email="new@example.org", list="members")
+    assert _shown(dashboard, "members") == "7"
+    assert "<dt>People</dt><dd>7</dd>" in dashboard.client.get("/lists/one?key=members").text
+
+
+def test_very_many_are_not_counted_for_every_list_that_nobody_is_on(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 300 of them and 50,000 people the page never came."""
+    dashboard.sign_in()
+    _members(dashboard.store)
+    dashboard.store.keep_counts(days_ago(dashboard.store.now(), ZONE, 0))
+    dashboard.act("/lists/add", key="empty")
+    monkeypatch.setattr(lists, "COUNTED_LIVE_PEOPLE", 0)
+    monkeypatch.setattr(SqliteStore, "audience_size", None)
+    assert _shown(dashboard, "empty") == "0"
+    assert _shown(dashboard, "members") == "10"
+    assert "counted every half hour" in dashboard.client.get("/lists").text
