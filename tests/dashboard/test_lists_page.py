@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 
@@ -88,6 +89,41 @@ def test_an_editor_neither_sees_nor_changes_lists(dashboard: Site) -> None:
     assert dashboard.client.get("/lists").status_code == 403
     assert dashboard.act("/lists/add", key="mine", name="Mine").status_code == 403
     assert list_rows.named_list(dashboard.store, "mine") is None
+
+
+def test_one_wrong_field_loses_nothing_that_was_typed(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.act("/lists/add", key="events", name="Events")
+    typed = {"name": "Events", "description": "Every month", "footer": "You were there", "archive": "yes"}
+    page = dashboard.act("/lists/edit", key="events", color="navy", **typed).text
+    assert "Colour: it must be a colour" in page
+    for shown in ("Every month", "You were there", "navy"):
+        assert f'value="{shown}"' in page, shown
+    assert 'name="archive" value="yes" checked' in page
+    for wrong in ("not a page", "https://example.org", "é" * 200):
+        page = dashboard.act("/lists/edit", key="events", name="Events", welcome_ref=wrong).text
+        assert f"There is no file or Notion page {wrong}." in page
+    page = dashboard.act("/lists/edit", key="events", name="Events", reply_to="x").text
+    assert "Reply-to: " in page
+    page = dashboard.act("/lists/add", key="gatherings", name="Events").text
+    assert "There is a list called Events already" in page
+    assert 'value="gatherings"' in page
+    assert "mailout lists" not in dashboard.act("/lists/add", key="events").text
+
+
+def test_a_tab_that_was_opened_before_another_saved_takes_nothing_back(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.act("/lists/add", key="events", name="Events")
+    page = dashboard.client.get("/lists/one?key=events").text
+    was = dict(re.findall(r'name="(was:\w+)" value="([^"]*)"', page))
+    assert was["was:name"] == "Events"
+    opened = was | {name.removeprefix("was:"): value for name, value in was.items()} | {"key": "events"}
+    dashboard.act("/lists/edit", **opened | {"footer": "You were there", "public": "yes"})
+    assert "Saved." in dashboard.act("/lists/edit", **opened | {"color": "#0b5c8a"}).text
+    saved = list_rows.by_key_or_name(dashboard.store, "events")
+    assert (saved.footer, saved.public, saved.brand) == ("You were there", True, {"color": "#0b5c8a"})
+    dashboard.act("/lists/edit", **was, key="events", name="Events", footer="")
+    assert list_rows.by_key_or_name(dashboard.store, "events").footer == "You were there"
 
 
 def _members(store: SqliteStore) -> None:
