@@ -21,8 +21,7 @@ from mailout.insight.history.port import MailoutMessage, days_ago
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.audience.list_changes import list_for
-from mailout.letters.audience.list_rows import GENERAL
+from mailout.letters.audience.list_rows import GENERAL, List
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
 from mailout.letters.audience.subscriber_rows import Wanted
@@ -124,13 +123,13 @@ def add(act: AdminAct) -> Response:
     norm = normalise(written)
     if isinstance(norm, Dropped):
         raise UsageError(f"{written or 'An empty field'} is not an address: {IN_WORDS[norm]}.")
-    listed = list_for(act.desk.store, listed)[0] if listed else ""
+    on = list_rows.by_key_or_name(act.desk.store, listed) if listed else None
     act.back_to(_page_of(norm))
-    attributes, lists = {"name": name} if name else {}, [listed] if listed else []
+    attributes, lists = {"name": name} if name else {}, [on.key] if on else []
     row = SubscriberRow(written, norm, attributes=attributes, lists=lists)
     if act.desk.store.import_subscribers([row]).forgotten:
         raise UsageError(f"{norm} asked to be forgotten. They may sign up again themselves.")
-    return act.done("added a person", _hidden(act, norm), _how_it_stands(act.desk, norm, listed))
+    return act.done("added a person", _hidden(act, norm), _how_it_stands(act.desk, norm, on))
 
 
 @routes.post("/person/edit")
@@ -247,7 +246,7 @@ def _undoable(desk: Desk, person: SubscriberDetails) -> Mapping[str, float]:
     }
 
 
-def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
+def _how_it_stands(desk: Desk, norm: str, on: List | None) -> str:
     """After adding somebody who may have been known."""
     person = subscriber_rows.subscriber(desk.store, norm)
     back = "Only they themselves can come back, by signing up again."
@@ -258,9 +257,9 @@ def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
     if person["status"] == "bounced":
         return f"{norm} bounced before and stays so: no letter goes there. Is the address right?"
     gone = {one["list_key"] for one in person["lists"] if one["unsubscribed_at"]}
-    if (listed or GENERAL) in gone:
-        return f"{norm} is off the list {listed or GENERAL} and stays off it. {back}"
-    return f"{norm} is on the list and gets the next letter."
+    if (on.key if on else GENERAL) in gone:
+        return f"{norm} is off the list {on.name if on else GENERAL} and stays off it. {back}"
+    return f"{norm} gets the next letter to {f'the list {on.name}' if on else 'everybody'}."
 
 
 def _texts(attributes: Mapping[str, Any]) -> dict[str, str]:

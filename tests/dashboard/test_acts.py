@@ -162,7 +162,7 @@ def test_those_who_come_before_in_the_alphabet_hide_nobody(
 def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     dashboard.sign_in()
     added = dashboard.act("/people/add", email="New@Example.org", name="New", list="newsletter")
-    assert "new@example.org is on the list" in added.text
+    assert "new@example.org gets the next letter to the list newsletter." in added.text
     for wrong in ("nothing", "mika@example", "New <new@example.org>"):
         assert "is not an address" in dashboard.act("/people/add", email=wrong).text, wrong
     dashboard.act("/person/unsubscribe", email="new@example.org")
@@ -211,6 +211,24 @@ def test_who_wants_mail_is_asked_and_nothing_written_before(dashboard: Site) -> 
     for said_no in ("yan@example.org", "xia@example.org"):
         assert subscriber_rows.subscriber(dashboard.store, said_no)["status"] == "unsubscribed"
     assert list((dashboard.home / "imports").iterdir()) == []
+
+
+def test_a_list_that_cannot_be_loses_no_answer_and_a_new_one_is_said(dashboard: Site) -> None:
+    dashboard.sign_in()
+    chosen = {"file": upload(dashboard, "members.csv", FILE), "column:Mitglied": "name"}
+    chosen |= {"who:Kein Newsletter": "everybody", "agreed": "1"}
+    page = dashboard.act("/people/import/confirm", list="My Friends", **chosen).text
+    assert "There is no list My Friends." in page
+    for kept in ('value="My Friends"', 'name="agreed" value="1" checked', 'value="everybody" checked'):
+        assert kept in page, kept
+    assert '<option value="newsletter">' in page
+    assert page.count('name="csrf"') == 2
+    made = dashboard.act("/people/import/confirm", list="friends", **chosen).text
+    assert "A new list friends was made. 3 people for the list friends: 3 new" in made
+    chosen["file"] = upload(dashboard, "members.csv", FILE)
+    again = dashboard.act("/people/import/confirm", list="Friends", **chosen).text
+    assert "3 people for the list friends: 0 new" in again
+    assert "A new list" not in again
 
 
 def test_who_would_stop_getting_mail_is_said_before_an_import(dashboard: Site) -> None:

@@ -209,7 +209,11 @@ def test_somebody_is_put_on_the_list_that_is_meant_or_on_none(dashboard: Site) -
     assert [one["list_key"] for one in lists] == ["newsletter"]
     for odd in ("no<script>", "a\r\nBcc: x@example.org", "x" * 1800):
         assert "There is no list" in dashboard.act("/people/add", email="stranger@example.org", list=odd).text
+    mistyped = dashboard.act("/people/add", email="stranger@example.org", list="newsleter").text
+    assert "There is no list newsleter. Did you mean newsletter?" in mistyped
     assert not subscriber_rows.is_known(dashboard.store, "stranger@example.org")
+    said = dashboard.act("/people/add", email="stranger@example.org").text
+    assert "stranger@example.org gets the next letter to everybody." in said
 
 
 def test_the_export_has_whom_the_filter_shows(dashboard: Site) -> None:
