@@ -26,13 +26,21 @@ from gateway.dashboard.views import HEADERS, UsedPages, Views, go_to
 from gateway.prefect_events import Emitter
 from gateway.stream import Stream
 from gateway.wrong_passwords import WrongPasswords
-from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
+from mailout.base.errors import (
+    MailoutError,
+    NotFound,
+    SourceUnavailable,
+    StoreError,
+    StoreUnavailable,
+    UsageError,
+)
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import CheckGroup
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.queue_json import snapshot_dict
 from mailout.kinds.mailouts.drafts import DraftReader
 from mailout.kinds.notifications.port import ProducerQueue
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
@@ -110,6 +118,12 @@ class Desk:
         found.pop("as_of")
         text = json.dumps(found, sort_keys=True, default=str)
         return {"seen": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+    def soon(self) -> str:
+        """When the queue goes on."""
+        return (
+            "once everything is resumed on Home" if queue_rows.all_paused(self.store) else "within a minute"
+        )
 
     def closed(self, request: Request) -> Response:
         """Nobody can sign in: how to change that."""
@@ -246,7 +260,8 @@ def _look(desk: Desk, request: Request) -> None:
 
 def _instead(desk: Desk, request: Request, error: MailoutError) -> Response:
     """What is shown after an error; one that nobody foresaw is raised again."""
-    if isinstance(error, StoreError) and not isinstance(error, NotFound):
+    refused = isinstance(error, NotFound) or (request.state.back and not isinstance(error, StoreUnavailable))
+    if isinstance(error, StoreError) and not refused:
         said = "The store does not answer just now. Try again in a moment."
         response = desk.refuse(request, 503, said, signed_in(request))
         request.state.why = str(error)

@@ -48,7 +48,7 @@ def requeue(act: AdminAct) -> Response:
     act.back_to("/problems")
     id = act.form.get("id")
     dead_letters.requeue(act.desk.store, id)
-    return act.done("requeued a dead letter", id, "It is tried again within a minute.")
+    return act.done("requeued a dead letter", id, f"It is tried again {act.desk.soon()}.")
 
 
 @routes.post("/problems/drop")

@@ -82,7 +82,7 @@ def test_pause_resume_and_cancel(dashboard: Site) -> None:
     assert "It is paused" in dashboard.act(f"/letters/{id}/pause").text
     assert dashboard.store.mailout(id).defer_reason == "paused"
     assert "goes on within a minute" in dashboard.act(f"/letters/{id}/resume").text
-    assert "not held" in dashboard.act(f"/letters/{id}/resume").text
+    assert "It is not held: it goes on by itself." in dashboard.act(f"/letters/{id}/resume").text
     assert "Cancelled." in dashboard.act(f"/letters/{id}/cancel").text
     assert dashboard.store.mailout(id).status is Status.CANCELLED
     assert [act.what for act in history_rows.acts(dashboard.store, limit=3)] == [
@@ -97,6 +97,20 @@ def test_everything_pauses_and_goes_on(dashboard: Site) -> None:
     dashboard.act("/pause-all", paused="yes")
     assert queue_rows.all_paused(dashboard.store)
     assert "Resume everything" in dashboard.client.get("/").text
+    for page in ("/", "/letters", f"/letters/{dashboard.ids['planned']}"):
+        shown = dashboard.client.get(page).text
+        assert "It waits: everything is paused." in shown, page
+        assert "waits for its turn" not in shown, page
+    assert "Everything is paused. 3 letters wait for you." in dashboard.client.get("/").text
+    resumed = dashboard.act(f"/letters/{dashboard.ids['odd']}/resume").text
+    assert "It goes on once everything is resumed on Home." in resumed
+    retried = dashboard.act(f"/letters/{dashboard.ids['failed']}/retry").text
+    assert "3 messages are tried again once everything is resumed on Home." in retried
+    settled = f"/letters/{dashboard.ids['failed']}/settle"
+    assert "too recently to be sent again" in dashboard.act(settled, **{"as": "pending"}).text
+    dashboard.store.db.change("UPDATE email_outbox SET unknown_at = 0 WHERE unknown_at IS NOT NULL")
+    again = dashboard.act(settled, **{"as": "pending"}).text
+    assert "They are sent again once everything is resumed on Home." in again
     dashboard.act("/pause-all", paused="no")
     assert not queue_rows.all_paused(dashboard.store)
 
