@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
@@ -266,19 +265,29 @@ def _instead(desk: Desk, request: Request, error: MailoutError) -> Response:
         response = desk.refuse(request, 503, said, signed_in(request))
         request.state.why = str(error)
         return response
+    # Of what is not there, a command would show more; here are pages for that.
+    names_command = isinstance(error, NotFound) and "`" in (error.remedy or "")
+    said = error.message if names_command else str(error)
     if request.state.back:
-        return go_to(request.state.back, str(error))
+        return go_to(request.state.back, said)
     if isinstance(error, NotFound):
-        return desk.refuse(request, 404, str(error), signed_in(request))
+        return desk.refuse(request, 404, said, signed_in(request))
     raise error
 
 
 def _to_login(request: Request) -> Response:
-    if request.headers.get("hx-request"):  # a part of a page: the whole page has to go there
-        return Response(status_code=401, headers={"HX-Redirect": "/login", **HEADERS})
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
-    return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
+    """And back afterwards to the page where they are, or that they asked for."""
+    is_part, is_form = "hx-request" in request.headers, request.method != "GET"
+    page = told_address(request.headers.get("hx-current-url" if is_part else "referer", ""))
+    if not (is_part or is_form):
+        page = told_address(str(request.url))
+    elif page.netloc != request.headers.get("host"):
+        page = told_address("")
+    asked = page.path + (f"?{page.query}" if page.query else "")
+    address = f"/login?next={quote(asked)}" if asked not in ("", "/") else "/login"
+    if is_part:  # the whole page has to go there
+        return Response(status_code=401, headers={"HX-Redirect": address, **HEADERS})
+    return go_to(address, "Your session has ended: what you sent was not saved." if is_form else "")
 
 
 def signed_in(request: Request) -> LoginSession | None:

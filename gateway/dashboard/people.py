@@ -4,7 +4,7 @@ person's standing and mail; and the few things that can be done for them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -52,7 +52,7 @@ def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
     desk = visit.desk
     asked = _asked(visit.request)
     counts = people_now(desk)
-    everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE
+    everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE or not _begins(asked)
     found = _find(desk, asked, after, anywhere=everywhere)
     if not found and asked["q"] and not everywhere and not after:
         anywhere = everywhere = True  # no address begins so: it may be a name
@@ -112,7 +112,10 @@ def person(visit: Admin, email: str = "", message: str = "") -> Response:
         undo=_undoable(visit.desk, known) if known else {},
         events=feedback_rows.delivery_events(store, email=norm, limit=50),
         chosen=message,
-        story=outbox_rows.message_events(store, message) if message in theirs else (),
+        story=[
+            (event, datetime.fromisoformat(event["created_at"]).timestamp())
+            for event in (outbox_rows.message_events(store, message) if message in theirs else ())
+        ],
     )
 
 
@@ -146,7 +149,8 @@ def edit(act: AdminAct) -> Response:
     changed = {name: value for name, value in given.items() if name and value}
     if not act.desk.store.edit_subscriber(norm, kept | changed):
         raise NotFound(f"There is no subscriber {norm}.")
-    return act.done("edited a person", _hidden(act, norm), "Saved.")
+    nameless = f" “{given['']}” was left out: it has no attribute's name." if given.get("") else ""
+    return act.done("edited a person", _hidden(act, norm), f"Saved.{nameless}")
 
 
 @routes.post("/person/unsubscribe")
@@ -202,16 +206,20 @@ def _wanted(asked: Mapping[str, str]) -> Wanted:
 def _find(desk: Desk, asked: Mapping[str, str], after: str, *, anywhere: bool) -> Sequence[Subscriber]:
     """One more than a page. Where so many are known that reading everybody takes a moment, addresses that
     begin so are found by the key's index."""
-    wanted, most = _wanted(asked), PEOPLE_PER_PAGE + 1
-    begins = (wanted.search or "").lower()
-    by_index = begins and begins.isascii() and not (wanted.attribute or wanted.list_key)
-    if anywhere or not by_index:
+    wanted, most, begins = _wanted(asked), PEOPLE_PER_PAGE + 1, _begins(asked)
+    if anywhere:
         return list(subscriber_rows.matching(desk.store, wanted, after=after, limit=most))
     just_before = f"{begins[:-1]}{chr(ord(begins[-1]) - 1)}\U0010ffff"
     found = subscriber_rows.subscribers(
         desk.store, after=after or just_before, limit=most, status=wanted.status
     )
     return [one for one in found if one["email_norm"].startswith(begins)][:most]
+
+
+def _begins(asked: Mapping[str, str]) -> str:
+    """How an address begins that the index can find; '': what is asked for is found by reading everybody."""
+    begins = asked["q"].lower()
+    return begins if begins.isascii() and not (asked["attribute"] or asked["list"]) else ""
 
 
 def _attributes(desk: Desk) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -171,6 +172,19 @@ def test_those_who_come_before_in_the_alphabet_hide_nobody(
     dashboard.store.import_subscribers(rows)
     dashboard.sign_in()
     assert dashboard.client.get("/people", params={"q": "anna"}).text.count("anna0") >= 30
+
+
+def test_what_only_reading_everybody_finds_is_not_called_the_beginning_of_an_address(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "SEARCHED_AT_ONCE_PEOPLE", 10)
+    zoe = SubscriberRow("zoe@example.org", "zoe@example.org", attributes={"name": "Zoé Müller"})
+    dashboard.store.import_subscribers([zoe])
+    dashboard.sign_in()
+    page = dashboard.client.get("/people", params={"q": "zoé"}).text
+    assert "zoe@example.org" in page
+    assert "Only addresses that begin" not in page
+    assert "Only addresses that begin" in dashboard.client.get("/people", params={"q": "person"}).text
 
 
 def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
@@ -450,6 +464,7 @@ def test_the_page_of_a_person_tells_that_their_mail_was_throttled(dashboard: Sit
     dashboard.sign_in()
     page = dashboard.client.get(f"/person?email=buyer@example.org&message={begun.attempt.id}").text
     assert "Too &lt;fast&gt;. (SES_THROTTLING), 3 times" in page
+    assert not re.search(r"\d{4}-\d\d-\d\dT", page)
     assert "goes on" in page
 
 
