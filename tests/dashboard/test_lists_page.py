@@ -159,7 +159,7 @@ def test_very_many_are_not_counted_for_every_list_that_nobody_is_on(
     _members(dashboard.store)
     dashboard.store.keep_counts(days_ago(dashboard.store.now(), ZONE, 0))
     dashboard.act("/lists/add", key="empty")
-    monkeypatch.setattr(lists, "COUNTED_LIVE_PEOPLE", 0)
+    monkeypatch.setattr(lists, "COUNTED_LIVE", 0)
     monkeypatch.setattr(SqliteStore, "audience_size", None)
     assert _shown(dashboard, "empty") == "0"
     assert _shown(dashboard, "members") == "10"
