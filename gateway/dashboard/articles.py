@@ -14,6 +14,7 @@ from gateway.dashboard.mail_view import letter_view, mail_page
 from mailout.base.errors import NotFound
 from mailout.kinds.articles import article_rows
 from mailout.letters.content.port import Kind
+from mailout.outbox.queue import queue_rows
 
 VARIANTS_PER_PAGE = 100
 
@@ -38,6 +39,7 @@ def article(visit: Visitor, id: str, variant: str = "", view: str = "", skip: in
     return visit.page(
         "article.html.j2",
         mailout=batch,
+        all_paused=queue_rows.all_paused(desk.store),
         census=census,
         variants=variants[skip : skip + VARIANTS_PER_PAGE],
         skip=skip,

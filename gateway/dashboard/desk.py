@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote, urlsplit
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
@@ -26,13 +25,21 @@ from gateway.dashboard.views import HEADERS, UsedPages, Views, go_to
 from gateway.prefect_events import Emitter
 from gateway.stream import Stream
 from gateway.wrong_passwords import WrongPasswords
-from mailout.base.errors import MailoutError, NotFound, SourceUnavailable, StoreError, UsageError
+from mailout.base.errors import (
+    MailoutError,
+    NotFound,
+    SourceUnavailable,
+    StoreError,
+    StoreUnavailable,
+    UsageError,
+)
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import CheckGroup
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.queue_json import snapshot_dict
 from mailout.kinds.mailouts.drafts import DraftReader
 from mailout.kinds.notifications.port import ProducerQueue
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
 
@@ -110,6 +117,12 @@ class Desk:
         found.pop("as_of")
         text = json.dumps(found, sort_keys=True, default=str)
         return {"seen": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+    def soon(self) -> str:
+        """When the queue goes on."""
+        return (
+            "once everything is resumed on Home" if queue_rows.all_paused(self.store) else "within a minute"
+        )
 
     def closed(self, request: Request) -> Response:
         """Nobody can sign in: how to change that."""
@@ -246,24 +259,35 @@ def _look(desk: Desk, request: Request) -> None:
 
 def _instead(desk: Desk, request: Request, error: MailoutError) -> Response:
     """What is shown after an error; one that nobody foresaw is raised again."""
-    if isinstance(error, StoreError) and not isinstance(error, NotFound):
+    refused = isinstance(error, NotFound) or (request.state.back and not isinstance(error, StoreUnavailable))
+    if isinstance(error, StoreError) and not refused:
         said = "The store does not answer just now. Try again in a moment."
         response = desk.refuse(request, 503, said, signed_in(request))
         request.state.why = str(error)
         return response
+    # Of what is not there, a command would show more; here are pages for that.
+    names_command = isinstance(error, NotFound) and "`" in (error.remedy or "")
+    said = error.message if names_command else str(error)
     if request.state.back:
-        return go_to(request.state.back, str(error))
+        return go_to(request.state.back, said)
     if isinstance(error, NotFound):
-        return desk.refuse(request, 404, str(error), signed_in(request))
+        return desk.refuse(request, 404, said, signed_in(request))
     raise error
 
 
 def _to_login(request: Request) -> Response:
-    if request.headers.get("hx-request"):  # a part of a page: the whole page has to go there
-        return Response(status_code=401, headers={"HX-Redirect": "/login", **HEADERS})
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    wanted = f"?next={quote(asked)}" if request.method == "GET" and asked != "/" else ""
-    return RedirectResponse(f"/login{wanted}", 303, headers={"Cache-Control": "no-store"})
+    """And back afterwards to the page where they are, or that they asked for."""
+    is_part, is_form = "hx-request" in request.headers, request.method != "GET"
+    page = told_address(request.headers.get("hx-current-url" if is_part else "referer", ""))
+    if not (is_part or is_form):
+        page = told_address(str(request.url))
+    elif page.netloc != request.headers.get("host"):
+        page = told_address("")
+    asked = page.path + (f"?{page.query}" if page.query else "")
+    address = f"/login?next={quote(asked)}" if asked not in ("", "/") else "/login"
+    if is_part:  # the whole page has to go there
+        return Response(status_code=401, headers={"HX-Redirect": address, **HEADERS})
+    return go_to(address, "Your session has ended: what you sent was not saved." if is_form else "")
 
 
 def signed_in(request: Request) -> LoginSession | None:

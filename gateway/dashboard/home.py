@@ -85,7 +85,7 @@ def sentence(
     red: Sequence[str] | None,
 ) -> str:
     """`red` None: nobody has looked yet."""
-    parts = []
+    parts = ["Everything is paused."] if snapshot.all_paused else []
     if len(for_you) == 1:
         parts.append(f"One letter waits for you: {title(for_you[0])}.")
     elif for_you:
@@ -94,8 +94,6 @@ def sentence(
         parts.append(f"One letter failed or stopped: {troubles[0].title}.")
     elif troubles:
         parts.append(f"{count(len(troubles), 'letter')} failed or stopped.")
-    if not parts and snapshot.all_paused:
-        parts.append("Everything is paused.")
     if not parts and snapshot.single_mails and snapshot.single_mails.hold:
         parts.append("Single mails wait." if snapshot.single_mails.due else "Notifications wait.")
     if not parts and red:

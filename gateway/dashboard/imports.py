@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 
-from gateway.dashboard.desk import Admin, AdminAct, page_routes, read_act
+from gateway.dashboard.desk import Admin, AdminAct, Visit, page_routes, read_act
 from gateway.dashboard.forms import Form
 from gateway.dashboard.views import go_to
 from gateway.multipart import MOST_FIELDS
@@ -18,6 +18,7 @@ from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, Usag
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
 from mailout.letters.audience.list_changes import list_for
+from mailout.letters.audience.list_rows import lists
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.wishes import (
     ANY,
@@ -71,9 +72,13 @@ def preview(visit: Admin, file: str = "") -> Response:
     path = visit.desk.uploads.path(file)
     if path is None:
         return go_to("/people/import", GONE)
-    chosen = Form(visit.request.query_params.multi_items())
+    return _preview(visit, file, path, Form(visit.request.query_params.multi_items()))
+
+
+def _preview(visit: Visit, file: str, path: Path, form: Form, problem: str = "") -> Response:
+    chosen = Form([one for one in form.fields if one[0] not in ("csrf", "list", "agreed")])
     found: PeopleImport | None = None
-    problem, status = "", 200
+    status = 400 if problem else 200
     try:
         found = _read(path, chosen)
     except MailoutError as error:
@@ -93,6 +98,9 @@ def preview(visit: Admin, file: str = "") -> Response:
         value_in_words=in_words,
         who_choices=WHO,
         chosen=chosen,
+        listed=form.get("list"),
+        agreed=form.get("agreed"),
+        known_lists=lists(visit.desk.store),
         headers=_headers(found, chosen),
     )
 
@@ -105,7 +113,7 @@ def confirm(act: AdminAct) -> Response:
     try:
         said = _import(act.desk.store, path, act.form, act.who)
     except MailoutError as error:
-        return go_to("/people/import", _for_this_page(error, path))
+        return _preview(act, act.form.get("file"), path, act.form, _for_this_page(error, path))
     act.desk.uploads.remove(act.form.get("file"))
     act.back_to("/people")
     return act.done("imported people", path.name, said)
@@ -173,9 +181,11 @@ def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
         raise UsageError("Nothing was imported: somebody has to say that these people agreed to get mail.")
     agreed = by if found.plan.agreement() else ""
     listed = form.get("list").strip()
-    key = list_for(store, listed)[0] if listed else None
+    key, is_new = list_for(store, listed) if listed else (None, False)
     _, counts = import_people(store, found, by=by, agreed=agreed, list_key=key)
-    said = f"{found.people:,} people: {counts.added:,} new, {counts.updated:,} changed,"
+    whom = f"people for the list {key}" if key else "people"
+    said = f"A new list {key} was made. " if is_new else ""
+    said += f"{found.people:,} {whom}: {counts.added:,} new, {counts.updated:,} changed,"
     said += f" {counts.unchanged:,} as before."
     if counts.kept_status:
         said += f" {counts.kept_status:,} had unsubscribed or bounced before and stay so."

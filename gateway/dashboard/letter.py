@@ -159,6 +159,7 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
             forecast = snapshot.forecasts.get(mailout.id)
     return {
         "mailout": mailout,
+        "all_paused": queue_rows.all_paused(desk.store),
         "alone": left_alone(mailout, goes_on_by, desk.zone) if goes_on_by is not None else "",
         "archived": archived(mailout, desk.zone),
         "forecast": forecast_text(forecast, desk.zone) if forecast else "",

@@ -20,6 +20,7 @@ from mailout.outbox.queue import actions, queue_rows
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request as Asked
+from mailout.outbox.queue.snapshot import OPEN
 from mailout.readers import web_archive
 
 DONE = {
@@ -76,7 +77,10 @@ def settle(act: AdminAct, id: str) -> Response:
         raise UsageError("Nothing is settled yet: a message may be settled a while after its attempt.")
     _tell_page(desk, id)
     what = f"settled messages in doubt as {verdict.value}"
-    return act.done(what, id, f"They are settled as {verdict.value}.")
+    again = verdict is SettleVerdict.PENDING
+    return act.done(
+        what, id, f"They are sent again {desk.soon()}." if again else f"They are settled as {verdict.value}."
+    )
 
 
 @routes.post("/letters/{id}/{name}")
@@ -86,6 +90,8 @@ def act_on_letter(act: AdminAct, id: str, name: str) -> Response:
         raise NotFound("There is no such act.")
     before = desk.store.mailout(id)
     act.back_to("/" if form.get("back") == "home" else f"/letters/{id}")
+    if name == "resume" and before.defer_reason is None and before.status in OPEN:
+        return go_to(act.request.state.back, "It is not held: it goes on by itself.")  # a second click
     if name == "resume" and not form.get("sure") and _was_edited(desk, before):
         return act.page("resume.html.j2", mailout=before, edited=edited_meanwhile(before))
     match name:
@@ -94,11 +100,14 @@ def act_on_letter(act: AdminAct, id: str, name: str) -> Response:
             said = "It is paused. Messages that are being sent are finished."
         case "resume":
             actions.resume(desk.store, id)
-            said = "It goes on within a minute."
+            said = f"It goes on {desk.soon()}."
         case "cancel":
             said = _cancelled(before, actions.cancel(desk.store, id))
         case "retry":
-            said = _retried(actions.retry(desk.store, id), desk.store.mailout(id).ledger.failed)
+            tried = count(actions.retry(desk.store, id), "message is", "messages are")
+            failed = desk.store.mailout(id).ledger.failed
+            stays = f" {count(failed, 'other stays', 'others stay')} failed." if failed else ""
+            said = f"{tried} tried again {desk.soon()}.{stays}"
         case "publish":
             web_archive.publish(desk.store, id)
             said = "It is in the archive on the web, from its first message on."
@@ -162,11 +171,6 @@ def check_number(act: Action, size: int) -> None:
     """The number of people that was typed by hand."""
     if act.form.get("number").strip().replace(",", "").replace(" ", "") != str(size):
         raise UsageError(f"Nothing is sent: it would go to {size:,}, and that is not what you typed.")
-
-
-def _retried(n: int, failed: int) -> str:
-    stays = f" {count(failed, 'other stays', 'others stay')} failed." if failed else ""
-    return f"{count(n, 'message is', 'messages are')} tried again within a minute.{stays}"
 
 
 def _cancelled(before: Mailout, after: Mailout) -> str:

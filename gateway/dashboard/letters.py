@@ -65,6 +65,7 @@ def letters(visit: Visitor, show: str = "", before: str = "", look: str = "") ->
         filters=NAMES,
         show=show,
         planned=planned_letters(desk) if not before and show in ("", "waiting") else (),
+        all_paused=queue_rows.all_paused(desk.store),
         **one_page(desk, before, modes, STATUSES.get(show, ())),
     )
 

@@ -4,7 +4,7 @@ person's standing and mail; and the few things that can be done for them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,12 +17,11 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import keyed_hash
 from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
-from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
+from mailout.insight.history.port import MailoutMessage, days_ago
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.audience.list_changes import list_for
-from mailout.letters.audience.list_rows import GENERAL
+from mailout.letters.audience.list_rows import GENERAL, List
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
 from mailout.letters.audience.subscriber_rows import Wanted
@@ -53,7 +52,7 @@ def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
     desk = visit.desk
     asked = _asked(visit.request)
     counts = people_now(desk)
-    everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE
+    everywhere = anywhere or sum(counts.values()) < SEARCHED_AT_ONCE_PEOPLE or not _begins(asked)
     found = _find(desk, asked, after, anywhere=everywhere)
     if not found and asked["q"] and not everywhere and not after:
         anywhere = everywhere = True  # no address begins so: it may be a name
@@ -74,7 +73,6 @@ def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
         by_address_alone=bool(asked["q"]) and not everywhere,
         more=more,
         counts=counts,
-        lists=lists_now(desk),
         known_lists=list_rows.lists(desk.store),
         chart=people_chart(desk, STATUSES),
     )
@@ -114,7 +112,10 @@ def person(visit: Admin, email: str = "", message: str = "") -> Response:
         undo=_undoable(visit.desk, known) if known else {},
         events=feedback_rows.delivery_events(store, email=norm, limit=50),
         chosen=message,
-        story=outbox_rows.message_events(store, message) if message in theirs else (),
+        story=[
+            (event, datetime.fromisoformat(event["created_at"]).timestamp())
+            for event in (outbox_rows.message_events(store, message) if message in theirs else ())
+        ],
     )
 
 
@@ -125,13 +126,13 @@ def add(act: AdminAct) -> Response:
     norm = normalise(written)
     if isinstance(norm, Dropped):
         raise UsageError(f"{written or 'An empty field'} is not an address: {IN_WORDS[norm]}.")
-    listed = list_for(act.desk.store, listed)[0] if listed else ""
+    on = list_rows.by_key_or_name(act.desk.store, listed) if listed else None
     act.back_to(_page_of(norm))
-    attributes, lists = {"name": name} if name else {}, [listed] if listed else []
+    attributes, lists = {"name": name} if name else {}, [on.key] if on else []
     row = SubscriberRow(written, norm, attributes=attributes, lists=lists)
     if act.desk.store.import_subscribers([row]).forgotten:
         raise UsageError(f"{norm} asked to be forgotten. They may sign up again themselves.")
-    return act.done("added a person", _hidden(act, norm), _how_it_stands(act.desk, norm, listed))
+    return act.done("added a person", _hidden(act, norm), _how_it_stands(act.desk, norm, on))
 
 
 @routes.post("/person/edit")
@@ -148,7 +149,8 @@ def edit(act: AdminAct) -> Response:
     changed = {name: value for name, value in given.items() if name and value}
     if not act.desk.store.edit_subscriber(norm, kept | changed):
         raise NotFound(f"There is no subscriber {norm}.")
-    return act.done("edited a person", _hidden(act, norm), "Saved.")
+    nameless = f" “{given['']}” was left out: it has no attribute's name." if given.get("") else ""
+    return act.done("edited a person", _hidden(act, norm), f"Saved.{nameless}")
 
 
 @routes.post("/person/unsubscribe")
@@ -204,16 +206,20 @@ def _wanted(asked: Mapping[str, str]) -> Wanted:
 def _find(desk: Desk, asked: Mapping[str, str], after: str, *, anywhere: bool) -> Sequence[Subscriber]:
     """One more than a page. Where so many are known that reading everybody takes a moment, addresses that
     begin so are found by the key's index."""
-    wanted, most = _wanted(asked), PEOPLE_PER_PAGE + 1
-    begins = (wanted.search or "").lower()
-    by_index = begins and begins.isascii() and not (wanted.attribute or wanted.list_key)
-    if anywhere or not by_index:
+    wanted, most, begins = _wanted(asked), PEOPLE_PER_PAGE + 1, _begins(asked)
+    if anywhere:
         return list(subscriber_rows.matching(desk.store, wanted, after=after, limit=most))
     just_before = f"{begins[:-1]}{chr(ord(begins[-1]) - 1)}\U0010ffff"
     found = subscriber_rows.subscribers(
         desk.store, after=after or just_before, limit=most, status=wanted.status
     )
     return [one for one in found if one["email_norm"].startswith(begins)][:most]
+
+
+def _begins(asked: Mapping[str, str]) -> str:
+    """How an address begins that the index can find; '': what is asked for is found by reading everybody."""
+    begins = asked["q"].lower()
+    return begins if begins.isascii() and not (asked["attribute"] or asked["list"]) else ""
 
 
 def _attributes(desk: Desk) -> Sequence[str]:
@@ -248,7 +254,7 @@ def _undoable(desk: Desk, person: SubscriberDetails) -> Mapping[str, float]:
     }
 
 
-def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
+def _how_it_stands(desk: Desk, norm: str, on: List | None) -> str:
     """After adding somebody who may have been known."""
     person = subscriber_rows.subscriber(desk.store, norm)
     back = "Only they themselves can come back, by signing up again."
@@ -259,9 +265,9 @@ def _how_it_stands(desk: Desk, norm: str, listed: str) -> str:
     if person["status"] == "bounced":
         return f"{norm} bounced before and stays so: no letter goes there. Is the address right?"
     gone = {one["list_key"] for one in person["lists"] if one["unsubscribed_at"]}
-    if (listed or GENERAL) in gone:
-        return f"{norm} is off the list {listed or GENERAL} and stays off it. {back}"
-    return f"{norm} is on the list and gets the next letter."
+    if (on.key if on else GENERAL) in gone:
+        return f"{norm} is off the list {on.name if on else GENERAL} and stays off it. {back}"
+    return f"{norm} gets the next letter to {f'the list {on.name}' if on else 'everybody'}."
 
 
 def _texts(attributes: Mapping[str, Any]) -> dict[str, str]:
@@ -300,12 +306,6 @@ def people_now(desk: Desk) -> Mapping[str, int]:
         now = subscriber_rows.subscriber_counts(desk.store)
         counts = {status: now.get(status, 0) for status in STATUSES}
     return counts
-
-
-def lists_now(desk: Desk) -> Mapping[str, int]:
-    found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
-    counts = found[-1][1] if found else {}
-    return {name.removeprefix(LISTED): n for name, n in sorted(counts.items()) if name.startswith(LISTED)}
 
 
 def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:

@@ -29,7 +29,7 @@ def problems(visit: Visitor) -> Response:
             *(waits_for_a_person(desk, one) for one in held),
             *failed,
             *_single_mails(desk, sum(one.ledger.unknown for one in held), hide=hide),
-            *_health(desk),
+            *_health(desk, hide=hide),
         ],
         others=other_troubles(desk),
         dead=[(row, json.dumps(row["payload"], ensure_ascii=False, indent=1)[:4000]) for row in dead],
@@ -48,7 +48,7 @@ def requeue(act: AdminAct) -> Response:
     act.back_to("/problems")
     id = act.form.get("id")
     dead_letters.requeue(act.desk.store, id)
-    return act.done("requeued a dead letter", id, "It is tried again within a minute.")
+    return act.done("requeued a dead letter", id, f"It is tried again {act.desk.soon()}.")
 
 
 @routes.post("/problems/drop")
@@ -85,11 +85,12 @@ def _link(state: str, hide: bool) -> str:
     return "" if hide else f"/single-mails?state={state}"
 
 
-def _health(desk: Desk) -> list[Trouble]:
+def _health(desk: Desk, *, hide: bool) -> list[Trouble]:
     red = reds(desk)
     if not red:
         return []
     title = "Health: one thing is wrong" if len(red) == 1 else f"Health: {len(red)} things are wrong"
     known = desk.checks.known()
     since = known.at if known else desk.store.now()
-    return [Trouble(title, "; ".join(red[:3]) + ".", since, link="/system", link_label="Open Health")]
+    said = "The administrator sees what." if hide else "; ".join(red[:3]) + "."
+    return [Trouble(title, said, since, link="/system", link_label="Open Health")]

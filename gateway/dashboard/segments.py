@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from fastapi import Response
 
-from gateway.dashboard.desk import AdminAct, Visitor, page_routes
+from gateway.dashboard.desk import AdminAct, Visit, Visitor, page_routes
+from mailout.base.errors import UsageError
 from mailout.base.redact import redact_text
 from mailout.letters.audience.segment_tree import SegmentError, whole
 from mailout.outbox.queue import segment_names
@@ -18,6 +19,11 @@ routes = page_routes()
 
 @routes.get("/segments")
 def segments(visit: Visitor, name: str = "") -> Response:
+    return _page(visit, name)
+
+
+def _page(visit: Visit, name: str, typed: tuple[str, str] = ("", ""), refused: str = "") -> Response:
+    """`typed`: the name and the filter that were refused."""
     store = visit.desk.store
     known = segment_names.segments(store)
     if not visit.session.is_admin:  # a filter may name somebody
@@ -37,7 +43,7 @@ def segments(visit: Visitor, name: str = "") -> Response:
             problem = str(error)
     return visit.page(
         "segments.html.j2",
-        404 if name and chosen is None else 200,
+        400 if refused else 404 if name and chosen is None else 200,
         segments=known,
         asked=name,
         chosen=chosen,
@@ -45,14 +51,20 @@ def segments(visit: Visitor, name: str = "") -> Response:
         of=of,
         sample=sample,
         problem=problem,
+        typed=typed,
+        refused=refused,
         letters=segment_names.waiting(store, name) if chosen is not None else (),
     )
 
 
 @routes.post("/segments")
 def save(act: AdminAct) -> Response:
-    act.back_to("/segments")
-    made, warnings = segment_names.save(act.desk.store, act.form.get("name"), act.form.get("filter"))
+    name, written = act.form.get("name"), act.form.get("filter")
+    try:
+        made, warnings = segment_names.save(act.desk.store, name, written)
+    except UsageError as error:
+        is_known = any(one.name == name for one in segment_names.segments(act.desk.store))
+        return _page(act, name if is_known else "", (name, written), str(error))
     act.back_to("/segments?" + urlencode({"name": made.name}))
     return act.done("saved a segment", made.name, " ".join(["The segment is saved.", *warnings]))
 

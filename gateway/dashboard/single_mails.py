@@ -56,7 +56,7 @@ def act_on_one(act: AdminAct, name: str) -> Response:
     act.back_to("/single-mails?" + urlencode(shown))
     if name == "retry":
         actions.retry_single_mail(store, id)
-        return act.done("retried a single mail", id, "It is tried again within a minute.")
+        return act.done("retried a single mail", id, f"It is tried again {act.desk.soon()}.")
     if name == "cancel":
         actions.cancel_single_mail(store, id)
         return act.done("cancelled a single mail", id, "Cancelled: it is not sent.")
@@ -65,7 +65,9 @@ def act_on_one(act: AdminAct, name: str) -> Response:
     timing = Timing.of(act.desk.settings.lock_seconds)
     if not actions.settle(store, None, SettleVerdict(verdict), timing, [id]):
         raise UsageError("It is not settled: it is not in doubt, or its attempt was just now.")
-    return act.done("settled a single mail", id, f"It is settled as {verdict}.")
+    again = verdict == SettleVerdict.PENDING
+    said = f"It is sent again {act.desk.soon()}." if again else f"It is settled as {verdict}."
+    return act.done("settled a single mail", id, said)
 
 
 @routes.get("/notifications")

@@ -103,7 +103,7 @@ class Views:
             "titled": titled,
             "more_pages": more_pages,  # (address, name) in the menu, where they are used
             "share": share,
-            "waiting": lambda mailout: waiting(mailout, zone),
+            "waiting": lambda mailout, all_paused=False: waiting(mailout, zone, all_paused=all_paused),
             "when": self.when,
             "marked": marked,
             "n": "{:,}".format,

@@ -337,6 +337,42 @@ def test_the_login_leads_back_to_the_page_that_was_asked_for(dashboard: Site) ->
     assert answer.headers["location"] == "/letters?show=waiting"
 
 
+def test_what_is_sent_after_the_session_ended_is_said_to_be_lost_and_its_page_comes_back(
+    dashboard: Site,
+) -> None:
+    page = f"{dashboard.address}/person?email=odd%40example.org"
+    answer = dashboard.client.post("/person/edit", data={"name": "Odd"}, headers={"Referer": page})
+    wanted = dict(httpx.QueryParams(urlsplit(answer.headers["location"]).query))["next"]
+    assert wanted == "/person?email=odd%40example.org"
+    assert "what you sent was not saved" in dashboard.client.get(answer.headers["location"]).text
+    for elsewhere in ("https://elsewhere.example/x", "http://[", ""):
+        answer = dashboard.client.post("/person/edit", headers={"Referer": elsewhere})
+        assert answer.headers["location"] == "/login"
+    part = {"HX-Request": "true", "HX-Current-URL": f"{dashboard.address}/letters?show=waiting"}
+    answer = dashboard.client.get("/home/live", headers=part)
+    assert answer.headers["HX-Redirect"] == "/login?next=/letters%3Fshow%3Dwaiting"
+
+
+def test_what_is_not_there_is_said_without_a_command(dashboard: Site) -> None:
+    dashboard.sign_in()
+    for page in ("/letters/xyz", "/person?email=nobody@example.org", "/lists/one?key=qqq"):
+        answer = dashboard.client.get(page)
+        assert answer.status_code == 404, page
+        assert "There is no" in answer.text, page
+        assert "`" not in answer.text, page
+
+
+def test_an_editor_sees_that_a_check_fails_and_not_which(dashboard: Site) -> None:
+    dashboard.sign_in(EDITOR)
+    dashboard.client.get("/system")  # the checks have been made
+    page = dashboard.client.get("/problems").text
+    assert "The administrator sees what." in page
+    assert "FROM_EMAIL" not in page
+    dashboard.client.cookies.clear()
+    dashboard.sign_in()
+    assert "FROM_EMAIL" in dashboard.client.get("/problems").text
+
+
 def test_a_short_password_or_the_same_twice_is_refused() -> None:
     with pytest.raises(SettingsError, match="ADMIN_PASSWORD: must have at least 12 characters"):
         load_settings({"ADMIN_PASSWORD": "short"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -85,7 +86,7 @@ def test_pause_resume_and_cancel(dashboard: Site) -> None:
     assert "It is paused" in dashboard.act(f"/letters/{id}/pause").text
     assert dashboard.store.mailout(id).defer_reason == "paused"
     assert "goes on within a minute" in dashboard.act(f"/letters/{id}/resume").text
-    assert "not held" in dashboard.act(f"/letters/{id}/resume").text
+    assert "It is not held: it goes on by itself." in dashboard.act(f"/letters/{id}/resume").text
     assert "Cancelled." in dashboard.act(f"/letters/{id}/cancel").text
     assert dashboard.store.mailout(id).status is Status.CANCELLED
     assert [act.what for act in history_rows.acts(dashboard.store, limit=3)] == [
@@ -100,6 +101,20 @@ def test_everything_pauses_and_goes_on(dashboard: Site) -> None:
     dashboard.act("/pause-all", paused="yes")
     assert queue_rows.all_paused(dashboard.store)
     assert "Resume everything" in dashboard.client.get("/").text
+    for page in ("/", "/letters", f"/letters/{dashboard.ids['planned']}"):
+        shown = dashboard.client.get(page).text
+        assert "It waits: everything is paused." in shown, page
+        assert "waits for its turn" not in shown, page
+    assert "Everything is paused. 3 letters wait for you." in dashboard.client.get("/").text
+    resumed = dashboard.act(f"/letters/{dashboard.ids['odd']}/resume").text
+    assert "It goes on once everything is resumed on Home." in resumed
+    retried = dashboard.act(f"/letters/{dashboard.ids['failed']}/retry").text
+    assert "3 messages are tried again once everything is resumed on Home." in retried
+    settled = f"/letters/{dashboard.ids['failed']}/settle"
+    assert "too recently to be sent again" in dashboard.act(settled, **{"as": "pending"}).text
+    dashboard.store.db.change("UPDATE email_outbox SET unknown_at = 0 WHERE unknown_at IS NOT NULL")
+    again = dashboard.act(settled, **{"as": "pending"}).text
+    assert "They are sent again once everything is resumed on Home." in again
     dashboard.act("/pause-all", paused="no")
     assert not queue_rows.all_paused(dashboard.store)
 
@@ -162,10 +177,23 @@ def test_those_who_come_before_in_the_alphabet_hide_nobody(
     assert dashboard.client.get("/people", params={"q": "anna"}).text.count("anna0") >= 30
 
 
+def test_what_only_reading_everybody_finds_is_not_called_the_beginning_of_an_address(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people, "SEARCHED_AT_ONCE_PEOPLE", 10)
+    zoe = SubscriberRow("zoe@example.org", "zoe@example.org", attributes={"name": "Zoé Müller"})
+    dashboard.store.import_subscribers([zoe])
+    dashboard.sign_in()
+    page = dashboard.client.get("/people", params={"q": "zoé"}).text
+    assert "zoe@example.org" in page
+    assert "Only addresses that begin" not in page
+    assert "Only addresses that begin" in dashboard.client.get("/people", params={"q": "person"}).text
+
+
 def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     dashboard.sign_in()
     added = dashboard.act("/people/add", email="New@Example.org", name="New", list="newsletter")
-    assert "new@example.org is on the list" in added.text
+    assert "new@example.org gets the next letter to the list newsletter." in added.text
     for wrong in ("nothing", "mika@example", "New <new@example.org>"):
         assert "is not an address" in dashboard.act("/people/add", email=wrong).text, wrong
     dashboard.act("/person/unsubscribe", email="new@example.org")
@@ -214,6 +242,24 @@ def test_who_wants_mail_is_asked_and_nothing_written_before(dashboard: Site) -> 
     for said_no in ("yan@example.org", "xia@example.org"):
         assert subscriber_rows.subscriber(dashboard.store, said_no)["status"] == "unsubscribed"
     assert list((dashboard.home / "imports").iterdir()) == []
+
+
+def test_a_list_that_cannot_be_loses_no_answer_and_a_new_one_is_said(dashboard: Site) -> None:
+    dashboard.sign_in()
+    chosen = {"file": upload(dashboard, "members.csv", FILE), "column:Mitglied": "name"}
+    chosen |= {"who:Kein Newsletter": "everybody", "agreed": "1"}
+    page = dashboard.act("/people/import/confirm", list="My Friends", **chosen).text
+    assert "There is no list My Friends." in page
+    for kept in ('value="My Friends"', 'name="agreed" value="1" checked', 'value="everybody" checked'):
+        assert kept in page, kept
+    assert '<option value="newsletter">' in page
+    assert page.count('name="csrf"') == 2
+    made = dashboard.act("/people/import/confirm", list="friends", **chosen).text
+    assert "A new list friends was made. 3 people for the list friends: 3 new" in made
+    chosen["file"] = upload(dashboard, "members.csv", FILE)
+    again = dashboard.act("/people/import/confirm", list="Friends", **chosen).text
+    assert "3 people for the list friends: 0 new" in again
+    assert "A new list" not in again
 
 
 def test_who_would_stop_getting_mail_is_said_before_an_import(dashboard: Site) -> None:
@@ -421,6 +467,7 @@ def test_the_page_of_a_person_tells_that_their_mail_was_throttled(dashboard: Sit
     dashboard.sign_in()
     page = dashboard.client.get(f"/person?email=buyer@example.org&message={begun.attempt.id}").text
     assert "Too &lt;fast&gt;. (SES_THROTTLING), 3 times" in page
+    assert not re.search(r"\d{4}-\d\d-\d\dT", page)
     assert "goes on" in page
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 
+import pytest
+
+from gateway.dashboard import lists
+from mailout.adapters.sqlite import SqliteStore
 from mailout.insight.history import history_rows
+from mailout.insight.history.port import days_ago
 from mailout.letters.audience import list_rows
-from mailout.letters.audience.port import Choice
+from mailout.letters.audience.port import Choice, SubscriberRow
 from tests.dashboard.conftest import EDITOR, Site, site
-from tests.dashboard.scene import SCRIPT
+from tests.dashboard.scene import SCRIPT, ZONE
 
 ANA = "person000@example.org"
 
@@ -83,3 +89,78 @@ def test_an_editor_neither_sees_nor_changes_lists(dashboard: Site) -> None:
     assert dashboard.client.get("/lists").status_code == 403
     assert dashboard.act("/lists/add", key="mine", name="Mine").status_code == 403
     assert list_rows.named_list(dashboard.store, "mine") is None
+
+
+def test_one_wrong_field_loses_nothing_that_was_typed(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.act("/lists/add", key="events", name="Events")
+    typed = {"name": "Events", "description": "Every month", "footer": "You were there", "archive": "yes"}
+    page = dashboard.act("/lists/edit", key="events", color="navy", **typed).text
+    assert "Colour: it must be a colour" in page
+    for shown in ("Every month", "You were there", "navy"):
+        assert f'value="{shown}"' in page, shown
+    assert 'name="archive" value="yes" checked' in page
+    for wrong in ("not a page", "https://example.org", "é" * 200):
+        page = dashboard.act("/lists/edit", key="events", name="Events", welcome_ref=wrong).text
+        assert f"There is no file or Notion page {wrong}." in page
+    page = dashboard.act("/lists/edit", key="events", name="Events", reply_to="x").text
+    assert "Reply-to: " in page
+    page = dashboard.act("/lists/add", key="gatherings", name="Events").text
+    assert "There is a list called Events already" in page
+    assert 'value="gatherings"' in page
+    assert "mailout lists" not in dashboard.act("/lists/add", key="events").text
+
+
+def test_a_tab_that_was_opened_before_another_saved_takes_nothing_back(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.act("/lists/add", key="events", name="Events")
+    page = dashboard.client.get("/lists/one?key=events").text
+    was = dict(re.findall(r'name="(was:\w+)" value="([^"]*)"', page))
+    assert was["was:name"] == "Events"
+    opened = was | {name.removeprefix("was:"): value for name, value in was.items()} | {"key": "events"}
+    dashboard.act("/lists/edit", **opened | {"footer": "You were there", "public": "yes"})
+    assert "Saved." in dashboard.act("/lists/edit", **opened | {"color": "#0b5c8a"}).text
+    saved = list_rows.by_key_or_name(dashboard.store, "events")
+    assert (saved.footer, saved.public, saved.brand) == ("You were there", True, {"color": "#0b5c8a"})
+    dashboard.act("/lists/edit", **was, key="events", name="Events", footer="")
+    assert list_rows.by_key_or_name(dashboard.store, "events").footer == "You were there"
+
+
+def _members(store: SqliteStore) -> None:
+    statuses = ["active"] * 6 + ["bounced"] * 2 + ["unsubscribed"] * 2
+    rows = [
+        SubscriberRow(f"m{i}@example.org", f"m{i}@example.org", lists=("members",), status=status)
+        for i, status in enumerate(statuses)
+    ]
+    store.import_subscribers(rows)
+
+
+def _shown(dashboard: Site, key: str) -> str:
+    page = dashboard.client.get("/lists").text
+    return page.partition(f'<td data-label="Key">{key}</td>')[2].partition('"People">')[2].partition("<")[0]
+
+
+def test_the_lists_say_who_gets_their_letters_as_the_page_of_each_does(dashboard: Site) -> None:
+    """They counted those who had bounced or unsubscribed, too, and only every half hour."""
+    dashboard.sign_in()
+    _members(dashboard.store)
+    dashboard.store.keep_counts(days_ago(dashboard.store.now(), ZONE, 0))
+    assert _shown(dashboard, "members") == "6"
+    dashboard.act("/people/add", email="new@example.org", list="members")
+    assert _shown(dashboard, "members") == "7"
+    assert "<dt>People</dt><dd>7</dd>" in dashboard.client.get("/lists/one?key=members").text
+
+
+def test_very_many_are_not_counted_for_every_list_that_nobody_is_on(
+    dashboard: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 300 of them and 50,000 people the page never came."""
+    dashboard.sign_in()
+    _members(dashboard.store)
+    dashboard.store.keep_counts(days_ago(dashboard.store.now(), ZONE, 0))
+    dashboard.act("/lists/add", key="empty")
+    monkeypatch.setattr(lists, "COUNTED_LIVE", 0)
+    monkeypatch.setattr(SqliteStore, "audience_size", None)
+    assert _shown(dashboard, "empty") == "0"
+    assert _shown(dashboard, "members") == "10"
+    assert "counted every half hour" in dashboard.client.get("/lists").text

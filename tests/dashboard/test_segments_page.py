@@ -55,6 +55,13 @@ def test_a_mistake_in_a_filter_is_told_and_nothing_is_saved(dashboard: Site) -> 
     answer = dashboard.act("/segments", name="wrong", filter="nmae = x")
     assert "Did you mean “name”?" in plain(answer.text)
     assert segment_names.segments(dashboard.store) == []
+    assert 'name="name" value="wrong"' in answer.text
+    assert ">nmae = x</textarea>" in answer.text
+    segment_names.save(dashboard.store, "few", FEW)
+    answer = dashboard.act("/segments", name="few", filter="nmae = y")
+    assert answer.text.count(">nmae = y</textarea>") == 1
+    assert 'name="name" value=""' in answer.text
+    assert segment_names.segment(dashboard.store, "few").filter == FEW
 
 
 def test_a_segment_that_a_letter_waits_for_is_not_deleted(dashboard: Site) -> None:

@@ -36,6 +36,14 @@ def heard_of(dashboard: Site, seconds_ago: float = 0.0) -> None:
     )
 
 
+def test_what_waits_on_home_is_named_after_its_letter(dashboard: Site) -> None:
+    dashboard.sign_in()
+    home = dashboard.client.get("/").text
+    names = re.findall(r'<section class="card attention" aria-label="([^"]*)"', home)
+    assert "Waits for you: Come to the lantern walk" in names
+    assert len(set(names)) == len(names) > 1
+
+
 def test_home_says_that_letters_failed_and_that_health_is_red(dashboard: Site) -> None:
     """It once said "All is well." while three had failed."""
     dashboard.sign_in()
@@ -190,6 +198,8 @@ def test_a_persons_name_and_attributes_are_edited_and_nothing_else(dashboard: Si
     assert "Saved." in dashboard.act("/person/edit", email=ANA, **fields).text
     known = subscriber_rows.subscriber(dashboard.store, ANA)["attributes"]
     assert known == {"name": "Ana Maria", "boat": "Gaivota", "visits": {"n": 3}}
+    said = dashboard.act("/person/edit", email=ANA, new="", value="Porto").text
+    assert "Saved. “Porto” was left out: it has no attribute&#39;s name." in said
 
 
 def test_what_came_while_the_form_was_open_stays(dashboard: Site) -> None:
@@ -209,7 +219,11 @@ def test_somebody_is_put_on_the_list_that_is_meant_or_on_none(dashboard: Site) -
     assert [one["list_key"] for one in lists] == ["newsletter"]
     for odd in ("no<script>", "a\r\nBcc: x@example.org", "x" * 1800):
         assert "There is no list" in dashboard.act("/people/add", email="stranger@example.org", list=odd).text
+    mistyped = dashboard.act("/people/add", email="stranger@example.org", list="newsleter").text
+    assert "There is no list newsleter. Did you mean newsletter?" in mistyped
     assert not subscriber_rows.is_known(dashboard.store, "stranger@example.org")
+    said = dashboard.act("/people/add", email="stranger@example.org").text
+    assert "stranger@example.org gets the next letter to everybody." in said
 
 
 def test_the_export_has_whom_the_filter_shows(dashboard: Site) -> None:

@@ -135,7 +135,7 @@ def test_a_prefect_server_that_is_away_is_named_and_nothing_is_queued(mailout: C
         (["status", "ab"], "too short"),
         (["status", "abcd"], "There is no mailout abcd"),
         (["subscribers", "show", "ana"], "is not an address"),
-        (["lists", "add", "weekly", "--name", "Weekly", "--welcome", "nofile.md"], "no file nofile.md"),
+        (["lists", "add", "weekly", "--name", "Weekly", "--welcome", "no.md"], "no file or Notion page no"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(mailout: Commands, arguments: list[str], said: str) -> None:

@@ -171,10 +171,12 @@ def _were(n: int) -> str:
     return "was" if n == 1 else "were"
 
 
-def waiting(mailout: Mailout, zone: tzinfo) -> str | None:
+def waiting(mailout: Mailout, zone: tzinfo, *, all_paused: bool = False) -> str | None:
     """Why it waits and until when; None if it does not."""
     if mailout.status is not Status.PENDING:
         return None
+    if all_paused and mailout.defer_reason is None and mailout.planned_for is None:
+        return "It waits: everything is paused."
     words = wait(mailout, zone)
     if mailout.defer_reason is not None:
         return f"It {words}.{_note(mailout)}"

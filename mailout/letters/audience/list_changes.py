@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from os.path import isfile
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -26,6 +26,8 @@ BRAND: Mapping[str, TypeAdapter[Any]] = {
     "language": TypeAdapter(Locale),
 }
 """What a list may have of its own beside the footer's line; written as in the `BRAND_*` settings."""
+_PAGE = re.compile(r"[0-9a-f]{32}", re.IGNORECASE)
+"""Is in every address of a page in Notion, but for its dashes."""
 _REPLY_TO: TypeAdapter[str] = TypeAdapter(Address)
 
 
@@ -94,9 +96,11 @@ def _checked(name: str, value: Any) -> Any:
         raise UsageError(f"{name}: it is one line of at most {most} characters.", remedy="Write it shorter.")
     if name == "reply_to" and text:
         return _value(_REPLY_TO, name, text)
-    if name == "welcome_ref" and "://" not in text and Path(text).suffix and not Path(text).is_file():
+    is_file = name == "welcome_ref" and isfile(text)  # noqa: PTH113 (of a name too long Path raises)
+    if name == "welcome_ref" and text and not is_file and not _PAGE.search(text.replace("-", "")):
         raise UsageError(
-            f"There is no file {text}.", remedy="Write it first, or give a Notion page's address."
+            f"There is no file or Notion page {text}.",
+            remedy="Write it first, or copy the page's address from Notion.",
         )
     return text if name in ("name", "description") else text or None
 
