@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import getpass
 import json as json_
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from contextlib import contextmanager
+from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -19,8 +17,9 @@ import typer
 from rich.progress import Progress
 
 from cli.engine import open_engine
+from cli.import_questions import agreed_by, asked, is_terminal, require_values, who
 from cli.names import find_import
-from cli.output import Json, Yes, confirm, err, item, note, print_json, say, stop_at_ctrl_c
+from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.signals import Stopped, handling
 from cli.tables import TextTable
 from mailout.app.engine import Engine
@@ -29,13 +28,11 @@ from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.columns import value_key
 from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
-from mailout.letters.audience.plan import IN_WORDS, MEANS
+from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
-from mailout.letters.audience.tables import key
-from mailout.letters.audience.wishes import Answers, ImportQuestion, Verdicts, in_words, only, refused
+from mailout.letters.audience.wishes import Answers
 
 EXAMPLE = "Example: mailout subscribers import people.csv --mail-if 'Newsletter=yes' --rejects left-out.csv"
 UNDO_EXAMPLE = "Example: mailout subscribers undo-import 4f0c2a1e-8f5b-4b0e-9c55-0a3a0d1f7c11"
@@ -104,9 +101,9 @@ def import_(
     engine = None if dry_run else open_engine()
     found = read_people(file, said)
     for one in found.plan.questions:
-        _require_values(one, [*wanted, *unwanted])
-    if _is_terminal() and not json and not dry_run:
-        found = _asked(file, found)
+        require_values(one, [*wanted, *unwanted])
+    if is_terminal() and not json and not dry_run:
+        found = asked(file, found)
     if answers is not None and not dry_run and not found.plan.open:
         with writing(answers) as kept:
             json_.dump(found.plan.answers.as_data(), kept, ensure_ascii=False, indent=2)
@@ -125,7 +122,7 @@ def import_(
     listed, is_new = list_for(engine.store, list_key) if list_key else (None, False)
     if not json and (stopped := found.stopped(engine.store)):
         say(stopped)
-    agreed = _agreed(found, yes)
+    agreed = agreed_by(found, yes)
     id, counts = import_into(engine, found, listed, agreed=agreed)
     if json:
         print_json(_result(found, id, counts))
@@ -146,94 +143,6 @@ def _pairs(
         if not equals:
             raise UsageError(f"{option} {pair} has no `=`.", remedy=f'Write it as {option} "NAME=VALUE".')
         yield name.strip(), value.strip()
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-# ── Questions ──
-
-
-def _asked(file: Path, found: PeopleImport) -> PeopleImport:
-    """Each open question is put to the person at the terminal; then the file is read again."""
-    answers = found.plan.answers
-    if found.plan.readings:
-        note(f"{file.name} does not say its encoding. Which of these lines looks right?")
-        lines = [f"{line}  ({encoding})" for encoding, line in found.plan.readings]
-        answers = replace(answers, encoding=found.plan.readings[_choose(lines)][0])
-        return _asked(file, read_people(file, answers))
-    for question in found.plan.open:
-        answers = answers.with_column(question.column, _ask(question))
-    return read_people(file, answers) if found.plan.open else found
-
-
-def _ask(question: ImportQuestion) -> Verdicts:
-    note(f"“{question.column}”: {question.described()}. Who should get mail?")
-    if question.hint:
-        note(question.hint)
-    choices = question.choices()
-    at = _choose([words for words, _ in choices] + ["value by value"])
-    if at < len(choices):
-        return choices[at][1]
-    return only([value for value in question.shown if _gets_mail(question, value)], question.shown)
-
-
-def _require_values(question: ImportQuestion, named: Sequence[tuple[str, str]]) -> None:
-    """A value that is mistyped would decide about nobody, and the others would be taken for the rest."""
-    values = [value for column, value in named if key(column) == key(question.column)]
-    if not values:  # and there may be a million cells
-        return
-    cells = list(question.values)
-    there = {value_key(one) for cell in cells for one in (cell, *re.split(r"[|;]", cell))} | {"", "*"}
-    for value in values:
-        if value_key(value.removeprefix("\\")) not in there:
-            raise UsageError(
-                f"No row has “{value}” in “{question.column}”. Nothing was imported.",
-                remedy=f"It has: {question.described()}.",
-            )
-
-
-def _gets_mail(question: ImportQuestion, value: str) -> bool:
-    no = MEANS[refused(value)]
-    asked = f"“{in_words(value)}” ({question.shown[value]:,}): do they get mail? (n: {no})"
-    stop_at_ctrl_c()
-    return typer.confirm(asked, default=None, err=True)
-
-
-def _choose(lines: Sequence[str]) -> int:
-    for number, line in enumerate(lines, start=1):
-        note(f"  {number}  {line}")
-    stop_at_ctrl_c()
-    numbers = [str(number) for number in range(1, len(lines) + 1)]
-    while (said := typer.prompt("Number (Ctrl-C: stop)", err=True).strip()) not in numbers:
-        note(f"One from 1 to {len(lines)}.")
-    return int(said) - 1
-
-
-def _agreed(found: PeopleImport, yes: bool) -> str:
-    """Who says that these people agreed, where the file does not. Asked on a terminal only."""
-    question = found.plan.agreement()
-    if not question:
-        if not yes and found.people and _is_terminal():
-            confirm(f"Import {count(found.people, 'person', 'people')}?", yes)
-        return ""
-    if yes:
-        return f"{who()}, by --yes"
-    if not _is_terminal():
-        raise UsageError(question, remedy="If they did: --yes. Nothing was imported.")
-    stop_at_ctrl_c()
-    if not typer.confirm(question, default=False, err=True):
-        note("Nothing was imported.")
-        raise typer.Exit(1)
-    return who()
-
-
-def who() -> str:
-    """By whom an import is, for its record."""
-    with suppress(OSError, KeyError):  # a container may have no name for its user
-        return f"{getpass.getuser()} (command line)"
-    return "command line"
 
 
 # ── The import ──
