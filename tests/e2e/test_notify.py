@@ -89,6 +89,35 @@ def test_without_its_settings_it_does_not_start(notify: Place) -> None:
     assert notify.mails() == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "remedy"),
+    [
+        ("NOTIFY_TEMPLATE_VERSION", "v11", "Set it to v1"),
+        ("NOTIFY_LOCALE", "de-DE", "Set it to en-US or es-US or zh-CN"),
+    ],
+)
+def test_a_mistyped_template_ends_no_row(notify: Place, name: str, wrong: str, remedy: str) -> None:
+    """One setting would have failed the producer's whole queue."""
+    notify.producer.many(["ana@example.org", "bo@example.org"])
+    before = notify.producer.rows()
+    code, output = notify("--db", "producer.db", "--once", "--in-place", **{name: wrong})
+    assert (code, f"{name}: " in output, wrong in output, remedy in output) == (2, True, True, True), output
+    assert notify.producer.rows() == before
+
+
+def test_a_template_that_lacks_a_file_ends_no_row(notify: Place) -> None:
+    folder = notify.folder / "home" / "templates" / "open-seat" / "v2" / "en-US"
+    folder.mkdir(parents=True)
+    for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2"):
+        (folder / name).write_text("News", encoding="utf-8")
+    notify.producer.one()
+    code, output = notify("--db", "producer.db", "--once", "--in-place", NOTIFY_TEMPLATE_VERSION="v2")
+    assert (code, "v2 en-US has no body.txt.j2" in output) == (2, True), output
+    assert [row["fanout_status"] for row in notify.producer.rows()] == ["pending"]
+    (folder / "body.txt.j2").write_text("News", encoding="utf-8")
+    assert notify("--db", "producer.db", "--once", "--in-place", NOTIFY_TEMPLATE_VERSION="v2")[0] == 0
+
+
 def test_it_sends_as_they_come_and_ends_when_it_is_asked_to(notify: Place) -> None:
     process = notify.start("--db", "producer.db", "--in-place")
     for n in range(2):
