@@ -89,16 +89,31 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(value, bool):
         return value
     text = str(value or "").strip()
-    most = TEXT_LENGTH if name in ("description", "footer") else LINE_LENGTH
+    if name == "welcome_ref":
+        text = _welcome(text)
+    most = TEXT_LENGTH if name in ("description", "footer", "welcome_ref") else LINE_LENGTH
     if len(text) > most or (re.search(r"[\x00-\x1f\x7f]", text) and name != "description"):
         raise UsageError(f"{name}: it is one line of at most {most} characters.", remedy="Write it shorter.")
     if name == "reply_to" and text:
         return _value(_REPLY_TO, name, text)
-    if name == "welcome_ref" and "://" not in text and Path(text).suffix and not Path(text).is_file():
-        raise UsageError(
-            f"There is no file {text}.", remedy="Write it first, or give a Notion page's address."
-        )
     return text if name in ("name", "description") else text or None
+
+
+def _welcome(ref: str) -> str:
+    """A file by its whole path: who writes the letters to people runs in another folder, perhaps."""
+    if "://" in ref:
+        return ref
+    path = Path(ref)
+    try:
+        if path.is_file():
+            return str(path.absolute())
+    except OSError:  # too long to be the name of one
+        pass
+    if path.suffix:
+        raise UsageError(
+            f"There is no file {ref}.", remedy="Write it first, or give a Notion page's address."
+        )
+    return ref
 
 
 def _value(kind: TypeAdapter[Any], name: str, value: Any) -> Any:
