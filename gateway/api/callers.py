@@ -55,9 +55,16 @@ class Callers:
         return token
 
     def charge(self, request: Request, token: Token, mails: int) -> None:
-        """So many mails more in this minute, or `ApiProblem` 429."""
+        """So many mails more in this minute, or `ApiProblem` 429; 400 if no minute has room for them."""
         if token.limit_per_minute is None:
             return
+        if mails > token.limit_per_minute:
+            raise ApiProblem(
+                400,
+                "INVALID_PAYLOAD",
+                f"{mails} mails in one request, but this token may hand in {token.limit_per_minute} a minute:"
+                " split it.",
+            )
         now = time.monotonic()
         minute = self._minutes.get(token.id)
         if minute is None or now >= minute.ends:

@@ -520,6 +520,17 @@ def test_a_token_has_its_mails_a_minute(company: Company) -> None:
     assert api.send().status_code == 429
 
 
+def test_a_batch_that_no_minute_has_room_for_is_not_told_to_come_again(company: Company) -> None:
+    """A program that does as it is told would ask for ever."""
+    api = company(limit=3)
+    refused = api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 10})
+    assert problem(refused)[:2] == (400, "INVALID_PAYLOAD")
+    told = "10 mails in one request, but this token may hand in 3 a minute: split it."
+    assert refused.json()["detail"] == told
+    assert "retry-after" not in refused.headers
+    assert api.send().headers["ratelimit-remaining"] == "2"
+
+
 @pytest.mark.parametrize("id", ["with blank", "x" * 129, "ünïcode".encode()])
 def test_a_request_id_that_no_log_could_carry_is_refused(api: Api, id: str | bytes) -> None:
     assert problem(api.send(http={"X-Request-Id": id}))[:2] == (400, "INVALID_PAYLOAD")
