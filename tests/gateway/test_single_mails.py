@@ -169,6 +169,26 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
     return answer.status_code, told["code"], told["errors"][0]["field"] if told["errors"] else ""
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/v1/nothing", (404, "NOT_FOUND")),
+        ("POST", "/v1/email/send/", (404, "NOT_FOUND")),
+        ("PATCH", "/v1/email/send", (405, "METHOD_NOT_ALLOWED")),
+    ],
+)
+def test_a_wrong_address_or_method_is_a_problem_document_too(
+    api: Api, method: str, path: str, code: tuple[int, str]
+) -> None:
+    """A program that reads every refusal in one way would fail at these."""
+    answer = api.call(method, path, headers={"X-Request-Id": "order-7"})
+    assert problem(answer)[:2] == code
+    assert answer.headers["x-request-id"] == "order-7"
+    assert ("allow" in answer.headers) is (code[0] == 405)
+    unnamed = problem(api.call(method, path, headers={"X-Request-Id": "with blank"}))
+    assert unnamed[:2] == code
+
+
 INTEGRITY = [
     ({"to": ...}, "to"),
     ({"subject": ...}, "subject"),
