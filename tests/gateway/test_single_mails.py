@@ -169,6 +169,12 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
     return answer.status_code, told["code"], told["errors"][0]["field"] if told["errors"] else ""
 
 
+def test_an_unknown_category_is_answered_with_those_there_are(api: Api) -> None:
+    refused = api.send(category="spam")
+    assert problem(refused) == (400, "INVALID_PAYLOAD", "category")
+    assert refused.json()["detail"] == "category: input should be 'transactional' or 'marketing'."
+
+
 @pytest.mark.parametrize(
     ("method", "path", "code"),
     [
