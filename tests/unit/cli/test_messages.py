@@ -72,7 +72,9 @@ def test_a_waiting_single_mail_is_cancelled_and_a_failed_one_is_not(run: Run) ->
     assert "\ncancelled by a person\n" in run("status", "--message", WAITS).out  # and no “(None)” for a code
     refused = run("messages", "cancel", FAILED, "--yes")
     assert (refused.code, "mailout messages retry ID" in refused.err) == (2, True)
-    assert run("messages", "retry", "nobody").code == 2
+    for command in ("retry", "cancel"):
+        unknown = run("messages", command, "nobody")
+        assert (unknown.code, "mailout messages list --state" in unknown.err) == (2, True)
 
 
 @pytest.mark.usefixtures("mails")
