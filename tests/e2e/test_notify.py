@@ -64,7 +64,7 @@ def test_a_rehearsal_marks_a_copy_and_writes_the_same_mail_once(notify: Place) -
     assert notify.producer.rows() == before
     code, output = notify("--db", "producer.db", "--once", "--in-place")
     assert {row["fanout_status"] for row in notify.producer.rows()} == {"sent"}, output
-    assert notify("requeue", "1", "--db", "producer.db")[0] == 0
+    assert notify("requeue", "1", "--db", "producer.db", "--in-place")[0] == 0
     assert [row["fanout_status"] for row in notify.producer.rows()] == ["pending", "sent"]
 
 
@@ -79,6 +79,15 @@ def test_its_exit_code_says_whether_some_still_have_to_wait(notify: Place) -> No
     notify.producer.sql("UPDATE subscriptions SET metadata = NULL")
     code, output = notify("--db", "producer.db", "--once")
     assert (code, notify.mails()) == (0, 2), output
+
+
+def test_a_rehearsal_requeues_no_row_of_the_producer_unasked(notify: Place) -> None:
+    """A worker that really sends would send it again, to somebody who has it."""
+    notify.producer.one()
+    notify("--db", "producer.db", "--once", "--in-place")
+    code, output = notify("requeue", "1", "--db", "producer.db")
+    assert (code, "--in-place" in output) == (2, True), output
+    assert [row["fanout_status"] for row in notify.producer.rows()] == ["sent"]
 
 
 def test_without_its_settings_it_does_not_start(notify: Place) -> None:
