@@ -45,7 +45,7 @@ def notify(
 
     As they come, until Ctrl-C; with --once, those that are due now. With MAILOUT_TRANSPORT=folder it is a
     rehearsal: mails are written to a folder, and a copy of the database is marked. Exit codes: 0 done,
-    1 some failed, 2 wrong usage or settings, 75 some have to wait.
+    1 some failed, 2 wrong usage or settings, 75 some have to wait, or the database is locked.
     """
     if context.invoked_subcommand is not None:
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -14,7 +15,7 @@ from mailout.adapters.producer.database import copy_database, read_producer_queu
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.app.engine import Engine
 from mailout.base.clock import SystemClock
-from mailout.base.errors import SettingsError
+from mailout.base.errors import SettingsError, SourceBusy
 from mailout.base.private_files import make_home
 from mailout.base.settings import Settings
 from mailout.kinds.notifications.job import LOCK_SECONDS, TEMPLATE, WorkerOptions
@@ -71,14 +72,23 @@ def send_notifications(
     open_worker = partial(notification_worker, engine, db, in_place=in_place)
     if seconds:
         return dispatch(open_worker, engine.clock, stop, seconds)
-    with closing(open_worker()) as worker:
+    with _once(), closing(open_worker()) as worker:
         return worker.run(stop)
 
 
 def requeue_notification(settings: Settings, id: int, db: Path | None = None) -> None:
     path = _database(settings, db)
-    with closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
+    with _once(), closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
         producer.requeue(id)
+
+
+@contextmanager
+def _once() -> Iterator[None]:
+    """Nothing tries again what is done once: a person or their cron does."""
+    try:
+        yield
+    except SourceBusy as error:
+        raise SourceBusy(error.message, remedy="Try again in a minute.") from error
 
 
 def require_notify(settings: Settings) -> tuple[str, str]:

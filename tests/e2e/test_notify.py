@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,17 @@ def test_its_exit_code_says_whether_some_still_have_to_wait(notify: Place) -> No
     notify.producer.sql("UPDATE subscriptions SET metadata = NULL")
     code, output = notify("--db", "producer.db", "--once")
     assert (code, notify.mails()) == (0, 2), output
+
+
+def test_a_locked_database_is_told_to_who_must_try_again(notify: Place) -> None:
+    """Of --once nothing is tried again; cron learns from the code that it is to."""
+    notify.producer.one()
+    with closing(sqlite3.connect(notify.folder / "producer.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for arguments in (["--once"], ["requeue", "1"]):
+            code, output = notify(*arguments, "--db", "producer.db", "--in-place")
+            assert (code, "is locked by another program. Try again in a minute." in output) == (75, True)
+    assert [row["fanout_status"] for row in notify.producer.rows()] == ["pending"]
 
 
 def test_a_rehearsal_requeues_no_row_of_the_producer_unasked(notify: Place) -> None:
