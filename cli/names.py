@@ -67,7 +67,8 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
             return found_anywhere[0]
         raise NotFound(
             f"No message, request or SES message has the id {name}.",
-            remedy="With its mailout before it, the beginning or the recipient's address is enough.",
+            remedy="Give the whole id: `mailout messages list --state pending` (or failed, unknown) shows"
+            " single mails. For one of a mailout: mailout status MAILOUT --message ADDRESS",
         )
     if "@" in written:
         return ids.message_id(mailout.id, address_of(name) or written)

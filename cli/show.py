@@ -13,10 +13,12 @@ from cli.output import say
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso
-from mailout.insight.reporting.phrases import forecast_text, titled, wait
+from mailout.insight.reporting.phrases import count, forecast_text, titled, wait
 from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.reports import Reports
 from mailout.outbox.delivery.port import Message, MessageEvent
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
+from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 SAID_BY_THE_WORD = ("being sent", "cancelled", "done")
@@ -35,6 +37,16 @@ def show_files(reports: Reports) -> None:
     for name, path in (("table ", reports.csv), ("report", reports.html)):
         if path.exists():  # else it was said why it could not be written
             say(f"  {name}  {near(path)}")
+
+
+def show_requests(engine: Engine) -> None:
+    """That nothing takes up what was asked for: it is no mailout yet, and would be seen nowhere."""
+    n = len(queue_rows.unserved(engine.store, UNSERVED_SECONDS))
+    if n and not queue_rows.all_paused(engine.store):
+        many = count(n, "request for a letter or an article waits", "requests for letters or articles wait")
+        say(
+            f"{many}: nothing takes {'it' if n == 1 else 'them'} up. Start `mailout up`.", style="bold yellow"
+        )
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:

@@ -40,11 +40,18 @@ EMIT_SECONDS = 30.0
 """For the watch's event, a few answers of Prefect's server."""
 API_CODES = {
     400: Code.INVALID_PAYLOAD,
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
     413: Code.INVALID_PAYLOAD,
     429: "RATE_LIMITED",
     503: "UNAVAILABLE",
 }
 """What the API says for a refusal that is not its own."""
+API_DETAILS = {
+    404: "There is nothing at this address. GET /openapi.json has those that there are.",
+    405: "This address takes other methods: the header Allow names them.",
+}
+"""Where the framework has a word alone."""
 
 
 class _App(FastAPI):
@@ -154,7 +161,8 @@ async def _refused(request: Request, error: Any) -> Response:
     """The API's callers get a problem; those whom the reason concerns get it, all others a word."""
     if error.status_code in API_CODES and request.url.path.startswith("/v1/"):
         code = API_CODES[error.status_code]
-        problem = ApiProblem(error.status_code, code, error.detail, headers=error.headers)
+        detail = API_DETAILS.get(error.status_code, error.detail)
+        problem = ApiProblem(error.status_code, code, detail, headers=error.headers)
         return await answer_problem(request, problem)
     if isinstance(error, Refused):
         request.state.why = error.detail

@@ -130,6 +130,9 @@ def _ask(store: Store, order: ArticleOrder) -> bool:
             if (first.article_key, first.audience_filter) != (order.article_key, order.audience_filter):
                 store.answered(ours)
                 raise BatchUsed.for_other(first.article_key, first.audience_filter)
+            if asked != ours:  # somebody else asked for the same
+                store.answered(ours)
+                return False
             break
     return new
 

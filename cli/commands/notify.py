@@ -15,6 +15,7 @@ from cli.show import near
 from cli.signals import stopping
 from mailout.app import notification_wiring, wiring
 from mailout.app.engine import Engine
+from mailout.base.errors import UsageError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -44,7 +45,7 @@ def notify(
 
     As they come, until Ctrl-C; with --once, those that are due now. With MAILOUT_TRANSPORT=folder it is a
     rehearsal: mails are written to a folder, and a copy of the database is marked. Exit codes: 0 done,
-    1 some failed, 2 wrong usage or settings, 75 some have to wait.
+    1 some failed, 2 wrong usage or settings, 75 some have to wait, or the database is locked.
     """
     if context.invoked_subcommand is not None:
         return
@@ -84,7 +85,16 @@ def _as_flows(engine: Engine, db: Path | None, in_place: bool, stop: threading.E
 def requeue(
     id: Annotated[int, typer.Argument(metavar="ID", help="Of the row in open_event_notifications.")],
     db: Db = None,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Also while MAILOUT_TRANSPORT=folder: the producer's own row.")
+    ] = False,
 ) -> None:
     """Send one again, whatever its result was. It becomes pending, with no attempts and no error."""
-    notification_wiring.requeue_notification(read_settings(), id, db)
+    settings = read_settings()
+    if settings.rehearses and not in_place:
+        raise UsageError(
+            "MAILOUT_TRANSPORT=folder is a rehearsal, and this would change the producer's own row.",
+            remedy="Set MAILOUT_TRANSPORT=ses, or use --in-place.",
+        )
+    notification_wiring.requeue_notification(settings, id, db)
     say(f"Notification {id} is pending again.")

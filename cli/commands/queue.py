@@ -11,7 +11,7 @@ from cli.engine import command_group, open_engine
 from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, Yes, answer, confirm, print_json, say
-from cli.show import show_mailouts
+from cli.show import show_mailouts, show_requests
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, edited_meanwhile
@@ -51,6 +51,7 @@ def list_(
         return
     if queue_rows.all_paused(engine.store):
         say(f"{ALL_PAUSED}\n")
+    show_requests(engine)
     if mailouts:
         show_mailouts(engine, mailouts)
     else:

@@ -13,7 +13,7 @@ from cli.engine import open_engine
 from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import message_dict, show_files, show_mailouts
+from cli.show import message_dict, show_files, show_mailouts, show_requests
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
@@ -91,6 +91,7 @@ def _overview(engine: Engine, json: bool) -> None:
                 "all_paused": paused,
                 "single_mails": single_mails_dict(singles),
                 "events_waiting": events["waiting"],
+                "requests": [request_dict(one) for one in queue_rows.asked(engine.store, waiting=0.0)],
                 "planned": [request_dict(one) for one in planned],
                 "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
             }
@@ -103,6 +104,7 @@ def _overview(engine: Engine, json: bool) -> None:
         say(ALL_PAUSED)
     if held := single_mails_wait(singles, engine.limits.timezone):
         say(held, style="bold yellow")
+    show_requests(engine)
     waited = engine.store.now() - (events["oldest"] or math.inf)
     if waited > EVENTS_WAIT_SECONDS:
         many = count(events["waiting"], "SES event waits", "SES events wait")
@@ -160,7 +162,8 @@ def _message(engine: Engine, id: str, json: bool) -> None:
         if value:
             say(f"  {name:<18}  {value}")
     if row["error_message"]:
-        say(f"{row['error_message']} ({row['error_code']})")
+        code = f" ({row['error_code']})" if row["error_code"] else ""
+        say(f"{row['error_message']}{code}")
         if remedy := remedy_of(row["error_code"] or "", failed=row["state"] == State.FAILED):
             say(f"  {remedy}")
     if row["campaign_id"] is None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hmac
-import re
 import time
-import uuid
 from dataclasses import dataclass
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from gateway.access import WrongTokens
-from gateway.api.problems import ApiProblem
+from gateway.api.problems import ApiProblem, request_id_of
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import PREFIX, Companies, Scope, Token, hash_of
 
@@ -20,7 +18,6 @@ KEPT_SECONDS = 5.0
 """A known token is not looked up again for so long: that is also how long a revoked one may still work."""
 KEPT = 10_000
 MINUTE = 60.0
-_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 @dataclass
@@ -40,7 +37,11 @@ class Callers:
 
     async def company(self, request: Request, scope: Scope) -> Token:
         """The caller's token. Raises `ApiProblem` 400, 401 or 403, or `Refused` 429."""
-        request.state.request_id = _request_id(request)
+        request.state.request_id = request_id_of(request)
+        if request.headers.get("x-request-id", request.state.request_id) != request.state.request_id:
+            raise ApiProblem(
+                400, "INVALID_PAYLOAD", "X-Request-Id: 1 to 128 visible ASCII characters, no blanks."
+            )
         token = await self._token(request)
         if token is None:
             self._wrong.one_more(request)
@@ -55,9 +56,16 @@ class Callers:
         return token
 
     def charge(self, request: Request, token: Token, mails: int) -> None:
-        """So many mails more in this minute, or `ApiProblem` 429."""
+        """So many mails more in this minute, or `ApiProblem` 429; 400 if no minute has room for them."""
         if token.limit_per_minute is None:
             return
+        if mails > token.limit_per_minute:
+            raise ApiProblem(
+                400,
+                "INVALID_PAYLOAD",
+                f"{mails} mails in one request, but this token may hand in {token.limit_per_minute} a minute:"
+                " split it.",
+            )
         now = time.monotonic()
         minute = self._minutes.get(token.id)
         if minute is None or now >= minute.ends:
@@ -93,16 +101,3 @@ class Callers:
             self._known.clear()
         self._known[wanted] = (now + KEPT_SECONDS, token)
         return token
-
-
-def _request_id(request: Request) -> str:
-    """The caller's own, or a new one: it says which request a mail came from, and nothing else."""
-    given = request.headers.get("x-request-id")
-    if given is None:
-        return str(uuid.uuid4())
-    if not _REQUEST_ID.fullmatch(given):
-        request.state.request_id = str(uuid.uuid4())
-        raise ApiProblem(
-            400, "INVALID_PAYLOAD", "X-Request-Id: 1 to 128 visible ASCII characters, no blanks."
-        )
-    return given

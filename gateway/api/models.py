@@ -74,8 +74,8 @@ class NewMail(Given):
     headers: dict[str, str] = Field(
         default_factory=dict, max_length=MAX_HEADERS, description="X-*, References, In-Reply-To"
     )
-    category: Literal[Category.TRANSACTIONAL, Category.MARKETING] = Field(
-        Category.TRANSACTIONAL,
+    category: Literal["transactional", "marketing"] = Field(  # plain texts: an error shows them to callers
+        "transactional",
         description="`marketing` gets a link to leave by, and does not go to who has unsubscribed",
     )
     layout: bool = Field(
@@ -90,10 +90,11 @@ class NewMail(Given):
     )
 
     def to_request(self) -> MailRequest:
-        given = self.model_dump(exclude={"recipient", "send_at", "idempotency_key"})
+        given = self.model_dump(exclude={"recipient", "send_at", "category", "idempotency_key"})
         whom = self.recipient or RecipientGiven()
         return MailRequest(
             **given,
+            category=Category(self.category),
             recipient_id=str(whom.recipientId) if whom.recipientId else None,
             external_id=whom.externalId,
             recipient_name=whom.name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,11 +15,14 @@ from mailout.kinds.single_mails.single_mails import Fault
 
 MEDIA_TYPE = "application/problem+json"
 
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+
 TITLES = {
     400: "The request is not valid",
     401: "A token is needed",
     403: "The token does not allow this",
     404: "Not found",
+    405: "This address does not take this method",
     409: "The idempotency key was used for another mail",
     413: "The request is too large",
     429: "Too many requests",
@@ -55,12 +60,16 @@ def of_faults(faults: Sequence[Fault]) -> ApiProblem:
     return ApiProblem(400, first.code, f"{first.field}: {first.message}.", faults=faults)
 
 
+def request_id_of(request: Request) -> str:
+    """The caller's own if a log can carry it, else a new one: it says which request a mail came from."""
+    given = request.headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+
+
 async def answer_problem(request: Request, error: Any) -> JSONResponse:
     request.state.why = f"{error.code}: {error.detail}"
-    request_id = getattr(request.state, "request_id", "") or ""
-    headers = error.headers | getattr(request.state, "limit_headers", {})
-    if request_id:
-        headers["X-Request-Id"] = request_id
+    request_id = getattr(request.state, "request_id", None) or request_id_of(request)
+    headers = error.headers | getattr(request.state, "limit_headers", {}) | {"X-Request-Id": request_id}
     document = {
         "type": "about:blank",
         "title": TITLES.get(error.status, "Not possible"),

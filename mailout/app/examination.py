@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from mailout.app import wiring
+from mailout.app import notification_wiring, wiring
 from mailout.base.clock import Clock, SystemClock
 from mailout.base.private_files import close_to_others, open_to_others
 from mailout.base.settings import Settings
@@ -30,6 +30,7 @@ from mailout.insight.doctor.setup_checks import (
     python_check,
     settings_checks,
 )
+from mailout.kinds.notifications.job import TEMPLATE
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery.recovery import require_known
 from mailout.store import Store
@@ -52,6 +53,8 @@ def examine(settings: Settings, clock: Clock | None = None, dns: Names | None = 
     if settings.mailout_transport == "ses" or settings.sns_topic_arns or settings.sqs_queue_url:
         yield CheckGroup("SNS and SQS", _event_path(settings))
     yield CheckGroup("Notion", checked("NOTION_TOKEN", partial(_notion, settings, clock)))
+    if settings.notify_db or settings.notify_source:
+        yield CheckGroup("Notifications", checked("notifications", partial(_notifications, settings)))
 
 
 def what_stops_sending(settings: Settings) -> Iterator[Check]:
@@ -163,3 +166,12 @@ def _notion(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield from notion.check()
     finally:
         notion.close()
+
+
+def _notifications(settings: Settings) -> Iterator[Check]:
+    notification_wiring.require_notify(settings)
+    which = f"{settings.notify_template_version} {settings.notify_locale}"
+    yield Check("template", "ok", f"{TEMPLATE} {which} is there")
+    if settings.notify_db:
+        waiting = notification_wiring.producer_queue(settings).counts.get("pending", 0)
+        yield Check("NOTIFY_DB", "ok", f"can be read; {waiting} pending")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -14,14 +15,14 @@ from mailout.adapters.producer.database import copy_database, read_producer_queu
 from mailout.adapters.producer.queue import ProducerSqlite
 from mailout.app.engine import Engine
 from mailout.base.clock import SystemClock
-from mailout.base.errors import SettingsError
+from mailout.base.errors import SettingsError, SourceBusy
 from mailout.base.private_files import make_home
 from mailout.base.settings import Settings
-from mailout.kinds.notifications.job import LOCK_SECONDS, WorkerOptions
+from mailout.kinds.notifications.job import LOCK_SECONDS, TEMPLATE, WorkerOptions
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import NotificationCounts, ProducerQueue
 from mailout.kinds.notifications.watch import dispatch
-from mailout.letters.content.notification_templates import NotificationTemplates
+from mailout.letters.content.notification_templates import PARTS, NotificationTemplates
 from mailout.outbox.delivery.protocol import Timing
 
 
@@ -46,11 +47,7 @@ def notification_worker(
             email_only=settings.notify_other_channels == "leave",
         ),
         store=engine.store,
-        templates=NotificationTemplates(
-            make_home(settings.mailout_home) / "templates",
-            zone,
-            settings.org_name or settings.from_name or "",
-        ),
+        templates=_templates(settings),
         send=partial(engine.sending.send_single_mails, until_idle=True),
         clock=engine.clock,
         options=WorkerOptions(
@@ -75,18 +72,27 @@ def send_notifications(
     open_worker = partial(notification_worker, engine, db, in_place=in_place)
     if seconds:
         return dispatch(open_worker, engine.clock, stop, seconds)
-    with closing(open_worker()) as worker:
+    with _once(), closing(open_worker()) as worker:
         return worker.run(stop)
 
 
 def requeue_notification(settings: Settings, id: int, db: Path | None = None) -> None:
     path = _database(settings, db)
-    with closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
+    with _once(), closing(ProducerSqlite(path, worker="requeue", clock=SystemClock())) as producer:
         producer.requeue(id)
 
 
+@contextmanager
+def _once() -> Iterator[None]:
+    """Nothing tries again what is done once: a person or their cron does."""
+    try:
+        yield
+    except SourceBusy as error:
+        raise SourceBusy(error.message, remedy="Try again in a minute.") from error
+
+
 def require_notify(settings: Settings) -> tuple[str, str]:
-    """The producer's name and site; without them no worker starts."""
+    """The producer's name and site; without them, or without the template, no worker starts."""
     if not settings.notify_source:
         raise SettingsError(
             "NOTIFY_SOURCE: is missing.",
@@ -97,7 +103,41 @@ def require_notify(settings: Settings) -> tuple[str, str]:
             "NOTIFY_BASE_URL: is missing.",
             remedy="Set it to the producer's site: mails link to /subscriptions/… and /unsubscribe there.",
         )
+    _require_template(settings)
     return settings.notify_source, settings.notify_base_url
+
+
+def _require_template(settings: Settings) -> None:
+    """Else every row would end as failed, for one mistyped setting."""
+    templates, version, locale = (
+        _templates(settings),
+        settings.notify_template_version,
+        settings.notify_locale,
+    )
+    folder = settings.mailout_home.absolute() / "templates" / TEMPLATE / version
+    if not (locales := templates.inside(TEMPLATE, version)):
+        raise SettingsError(
+            f"NOTIFY_TEMPLATE_VERSION: there is no {version} of the template {TEMPLATE}.",
+            remedy=f"Set it to {' or '.join(templates.inside(TEMPLATE))}, or write yours in {folder}.",
+        )
+    if locale not in locales:
+        raise SettingsError(
+            f"NOTIFY_LOCALE: the template {TEMPLATE} {version} has no {locale}.",
+            remedy=f"Set it to {' or '.join(locales)}, or write yours in {folder / locale}.",
+        )
+    if missing := [name for name in PARTS if name not in templates.inside(TEMPLATE, version, locale)]:
+        raise SettingsError(
+            f"NOTIFY_LOCALE: the template {TEMPLATE} {version} {locale} has no {' and no '.join(missing)}.",
+            remedy=f"Write what is missing, in {folder / locale}.",
+        )
+
+
+def _templates(settings: Settings) -> NotificationTemplates:
+    return NotificationTemplates(
+        settings.mailout_home.absolute() / "templates",
+        ZoneInfo(settings.send_timezone),
+        settings.org_name or settings.from_name or "",
+    )
 
 
 def _database(settings: Settings, db: Path | None) -> Path:

@@ -8,6 +8,7 @@ MailoutError
 ├── ProviderUnreachable  no connection to Amazon: the network, a proxy, a wrong region
 ├── SourceError          the place where mail is written could not do what was asked
 │   ├── SourceUnavailable    worth waiting for
+│   │   └── SourceBusy           locked, or it stumbled: it passes       exit 75
 │   ├── SourceRefused        a wrong token, or not allowed          exit 2
 │   └── SourceNotFound       no such page or database, or not shared  exit 2
 └── StoreError
@@ -105,6 +106,10 @@ class SourceError(MailoutError, code="source_error"):
 
 class SourceUnavailable(SourceError, code="source_unavailable"):
     """The place where mail is written does not answer just now."""
+
+
+class SourceBusy(SourceUnavailable, code="source_busy", exit_code=75):
+    """The place where mail is written is locked, or does not answer for a moment."""
 
 
 class SourceRefused(SourceError, code="source_refused", exit_code=2):

@@ -364,6 +364,13 @@ def test_a_row_that_no_mail_is_sent_for(
     assert not scene.accepted
 
 
+def test_a_limit_below_one_is_told_as_what_it_is(scene: Scene) -> None:
+    id = scene.producer.one(metadata={"preferences": {"maxNotifications": -1}})
+    scene.run()
+    told = scene.producer.row(id)["error"]["message"]
+    assert told == "The subscription allows none: maxNotifications is -1."
+
+
 @pytest.mark.parametrize("status", ["pending", "active", "ACTIVE"])
 def test_pending_and_active_subscriptions_are_sent(scene: Scene, status: str) -> None:
     id = scene.producer.one(status=status, metadata={"preferences": {"notifyOn": ["Open"]}})

@@ -17,6 +17,7 @@ from mailout.base.settings import load_settings
 from mailout.insight.doctor.checks import Check
 from tests.e2e.conftest import Commands
 from tests.environment import SENDER
+from tests.producer.database import ProducerDatabase
 from tests.stubs.dns import name_server
 from tests.stubs.ses_control import SesStub, ses_stub
 from tests.stubs.sns_sqs import QUEUE, QUEUE_URL, TOPIC, sns_and_sqs
@@ -113,6 +114,21 @@ def test_wrong_settings_are_lines_like_the_others(mailout: Commands) -> None:
     assert set(wrong) == {"SEND_RATE_PER_SEC", "BATCH_SIZE"}
     assert wrong["SEND_RATE_PER_SEC"]["message"] == "must be a number, not 'fast'"
     assert wrong["SEND_RATE_PER_SEC"]["remedy"].startswith("Set it like SEND_RATE_PER_SEC=5")
+
+
+def test_the_settings_of_notifications_are_examined(mailout: Commands) -> None:
+    ProducerDatabase(mailout.folder / "seats.db").one()
+    given = {"NOTIFY_DB": "seats.db", "NOTIFY_SOURCE": "seats", "NOTIFY_BASE_URL": "https://app.example.org"}
+
+    def found(**changed: str) -> list[tuple[str, str]]:
+        checks = mailout("doctor", "--json", **given | changed).data["checks"]
+        return [(one["level"], one["message"]) for one in checks if one["part"] == "Notifications"]
+
+    assert found() == [("ok", "open-seat v1 en-US is there"), ("ok", "can be read; 1 pending")]
+    assert found(NOTIFY_LOCALE="de-DE") == [
+        ("fail", "NOTIFY_LOCALE: the template open-seat v1 has no de-DE.")
+    ]
+    assert found(NOTIFY_SOURCE="") == [("fail", "NOTIFY_SOURCE: is missing.")]
 
 
 def test_a_home_that_cannot_be_written_to_is_named(mailout: Commands) -> None:

@@ -26,6 +26,18 @@ def test_a_list_is_added_changed_shown_and_joined_by_its_form(mailout: Commands)
     assert (mistyped.code, "Did you mean Weekly news (weekly)?" in mistyped.one_line) == (2, True)
 
 
+def test_a_welcome_letter_is_found_from_every_folder(mailout: Commands) -> None:
+    """What sends it (`mailout up`, a service) runs in another folder than the person who named it."""
+    file = mailout.folder / "hello.md"
+    file.write_text("---\nsubject: Welcome\n---\nHello.\n", encoding="utf-8")
+    added = mailout("lists", "add", "weekly", "--public", "--welcome", "hello.md", "--json").data
+    assert added["welcome_ref"] == str(file)
+    page = "https://www.notion.so/Hello-0123456789abcdef0123456789abcdef"
+    assert mailout("lists", "edit", "weekly", "--welcome", page, "--json").data["welcome_ref"] == page
+    edited = mailout("lists", "edit", "weekly", "--welcome", "./hello.md", "--json").data
+    assert edited["welcome_ref"] == str(file)
+
+
 def test_a_pause_is_told_wherever_a_person_looks(mailout: Commands) -> None:
     with closing(mailout.store()) as store:
         store.import_subscribers([SubscriberRow(one, one) for one in (ANA, BEN)])

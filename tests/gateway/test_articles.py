@@ -185,6 +185,17 @@ def test_a_batch_id_that_is_asked_for_again_with_another_filter_is_refused_at_th
     assert len(queue_rows.asked(store, 0)) == 1
 
 
+def test_a_batch_that_somebody_else_asks_for_again_is_the_same(
+    gateway: Any, store: SqliteStore, emitted: Emitted
+) -> None:
+    for actor, new in (("ann", True), ("ben", False), ("ann", False)):
+        answer = gateway.post("/articles/send", json=WANTED | {"actor": actor}, headers=BEARER)
+        assert (answer.status_code, answer.json()["data"]["new"]) == (202, new)
+    (asked,) = queue_rows.asked(store, 0)
+    assert ArticleOrder.from_ref(asked.ref).actor == "ann"
+    assert len(emitted.events) == 1
+
+
 @pytest.mark.parametrize("body", ["", "[]", "{", "null"])
 def test_what_is_no_object_is_refused(gateway: Any, body: str) -> None:
     assert gateway.post("/articles/send", content=body, headers=BEARER).json()["code"] == "VALIDATION_ERROR"

@@ -169,6 +169,32 @@ def problem(answer: httpx.Response) -> tuple[int, str, str]:
     return answer.status_code, told["code"], told["errors"][0]["field"] if told["errors"] else ""
 
 
+def test_an_unknown_category_is_answered_with_those_there_are(api: Api) -> None:
+    refused = api.send(category="spam")
+    assert problem(refused) == (400, "INVALID_PAYLOAD", "category")
+    assert refused.json()["detail"] == "category: input should be 'transactional' or 'marketing'."
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/v1/nothing", (404, "NOT_FOUND")),
+        ("POST", "/v1/email/send/", (404, "NOT_FOUND")),
+        ("PATCH", "/v1/email/send", (405, "METHOD_NOT_ALLOWED")),
+    ],
+)
+def test_a_wrong_address_or_method_is_a_problem_document_too(
+    api: Api, method: str, path: str, code: tuple[int, str]
+) -> None:
+    """A program that reads every refusal in one way would fail at these."""
+    answer = api.call(method, path, headers={"X-Request-Id": "order-7"})
+    assert problem(answer)[:2] == code
+    assert answer.headers["x-request-id"] == "order-7"
+    assert ("allow" in answer.headers) is (code[0] == 405)
+    unnamed = problem(api.call(method, path, headers={"X-Request-Id": "with blank"}))
+    assert unnamed[:2] == code
+
+
 INTEGRITY = [
     ({"to": ...}, "to"),
     ({"subject": ...}, "subject"),
@@ -518,6 +544,17 @@ def test_a_token_has_its_mails_a_minute(company: Company) -> None:
     assert (full.headers["ratelimit-limit"], full.headers["ratelimit-remaining"]) == ("3", "2")
     assert api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 2}).status_code == 202
     assert api.send().status_code == 429
+
+
+def test_a_batch_that_no_minute_has_room_for_is_not_told_to_come_again(company: Company) -> None:
+    """A program that does as it is told would ask for ever."""
+    api = company(limit=3)
+    refused = api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 10})
+    assert problem(refused)[:2] == (400, "INVALID_PAYLOAD")
+    told = "10 mails in one request, but this token may hand in 3 a minute: split it."
+    assert refused.json()["detail"] == told
+    assert "retry-after" not in refused.headers
+    assert api.send().headers["ratelimit-remaining"] == "2"
 
 
 @pytest.mark.parametrize("id", ["with blank", "x" * 129, "ünïcode".encode()])

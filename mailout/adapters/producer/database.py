@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mailout.base.errors import SourceUnavailable
+from mailout.base.errors import SourceBusy, SourceUnavailable
 from mailout.base.time_format import iso
 from mailout.kinds.notifications.port import ProducerQueue, QueuedNotification
 
@@ -126,7 +126,7 @@ def translated(path: Path) -> Iterator[None]:
         if is_missing(path):
             said, remedy = f"There is no file {path}.", "Check --db or NOTIFY_DB."
         elif "locked" in text:
-            said, remedy = f"{path} is locked by another program.", "It is tried again."
+            raise SourceBusy(f"{path} is locked by another program.", remedy="It is tried again.") from error
         elif "readonly" in text or not os.access(path, os.W_OK, effective_ids=AS_EFFECTIVE_USER):
             said, remedy = (
                 f"{path} cannot be written to.",
@@ -135,7 +135,7 @@ def translated(path: Path) -> Iterator[None]:
         elif "not a database" in text or "malformed" in text:
             said, remedy = f"{path} is not a sound SQLite database.", "Check --db or NOTIFY_DB."
         else:
-            said, remedy = f"{path} does not answer: {text}.", "It is tried again."
+            raise SourceBusy(f"{path} does not answer: {text}.", remedy="It is tried again.") from error
         raise SourceUnavailable(said, remedy=remedy) from error
 
 

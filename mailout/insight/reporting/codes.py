@@ -47,8 +47,8 @@ MESSAGES: Mapping[str, Help] = {
         "Give the recipient a value for every variable of the content.",
     ),
     "RECIPIENT_NOT_FOUND": Help(
-        "the recipient is not there, was deleted, or is another company's",
-        "Correct the recipient's id, or add them to `recipients`.",
+        "the recipient is not there, was deleted, is another company's, or has another address by now",
+        "Look the recipient up, and send it anew to the address they have.",
     ),
     "FOLDER_FULL": Help("the disk has no room for another file", "Free some space: it goes on by itself."),
     "FOLDER_UNWRITABLE": Help(

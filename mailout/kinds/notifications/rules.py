@@ -76,6 +76,8 @@ def _unwanted(
         return Skip("not_wanted", "The subscription does not ask for open seats.")
     most = _max_notifications(preferences)
     if most is not None and notified >= most:
+        if most < 1:
+            return Skip("max_notifications", f"The subscription allows none: maxNotifications is {most}.")
         return Skip("max_notifications", f"{notified} of {most} notifications were sent.")
     if isinstance(normalise(str(subscription["contact_value"] or "")), Dropped):
         return Skip("invalid_recipient", "The address is not one that mail can reach.")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from os.path import isfile
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -91,18 +92,26 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(value, bool):
         return value
     text = str(value or "").strip()
-    most = TEXT_LENGTH if name in ("description", "footer") else LINE_LENGTH
+    if name == "welcome_ref":
+        text = _welcome(text)
+    most = TEXT_LENGTH if name in ("description", "footer", "welcome_ref") else LINE_LENGTH
     if len(text) > most or (re.search(r"[\x00-\x1f\x7f]", text) and name != "description"):
         raise UsageError(f"{name}: it is one line of at most {most} characters.", remedy="Write it shorter.")
     if name == "reply_to" and text:
         return _value(_REPLY_TO, name, text)
-    is_file = name == "welcome_ref" and isfile(text)  # noqa: PTH113 (of a name too long Path raises)
-    if name == "welcome_ref" and text and not is_file and not _PAGE.search(text.replace("-", "")):
+    return text if name in ("name", "description") else text or None
+
+
+def _welcome(ref: str) -> str:
+    """A file by its whole path: who writes the letters to people runs in another folder, perhaps."""
+    if isfile(ref):  # noqa: PTH113 (of a name too long Path raises)
+        return str(Path(ref).absolute())
+    if ref and not _PAGE.search(ref.replace("-", "")):
         raise UsageError(
-            f"There is no file or Notion page {text}.",
+            f"There is no file or Notion page {ref}.",
             remedy="Write it first, or copy the page's address from Notion.",
         )
-    return text if name in ("name", "description") else text or None
+    return ref
 
 
 def _value(kind: TypeAdapter[Any], name: str, value: Any) -> Any:

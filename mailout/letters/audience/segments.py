@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from typing import Any
 
-from lark import Lark, Token, UnexpectedInput, UnexpectedToken, v_args
+from lark import Lark, Token, UnexpectedCharacters, UnexpectedInput, UnexpectedToken, v_args
 from lark.exceptions import VisitError
 from lark.visitors import Transformer_NonRecursive
 
@@ -54,7 +55,8 @@ start: either
 ?text: WORD | QUOTED
 
 OPERATOR: "!=" | "<=" | ">=" | "=" | "<" | ">"
-QUOTED: /"(?:[^"\\]|\\.)*"|“[^”]*”/s
+QUOTED: /"(?:[^"\\]|\\.)*"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|»[^«]*«/s
+    | /(?:'[^']*'|‘[^’]*’|‚[^‘’]*[‘’])(?=[\s(),=!<>]|\Z)/s
 _AND.2: /and(?![^\s()"])/i
 _OR.2: /or(?![^\s()"])/i
 _NOT.2: /not(?![^\s()"])/i
@@ -69,9 +71,13 @@ _MAILED.2: /mailed(?![^\s()"])/i
 CONTAINS.2: /contains(?![^\s()"])/i
 BEFORE.2: /before(?![^\s()"])/i
 AFTER.2: /after(?![^\s()"])/i
-WORD: /[^\s()",=!<>“”]+/
+WORD: /(?!['‘’‚`´])[^\s()",=!<>“”„«»]+(?<!['‘’‚`´])/
 %ignore /\s+/
 """
+
+APOSTROPHES = "'‘’‚`´"
+"""Inside a word each is a part of it (O'Brien); at its beginning or end it is a quotation mark."""
+QUOTATION_MARKS = f'"“”„«»{APOSTROPHES}'
 
 EXAMPLE = 'city = "Porto" and joined after 2026-01-01'
 
@@ -197,7 +203,7 @@ def _text(token: Token) -> str:
 
 def _shown(name: str) -> str:
     """As it is written in a filter: in quotes, unless it is one plain word."""
-    is_plain = name and not set(name) & set(' \t()",=!<>“”')
+    is_plain = name and not set(name) & {*" \t(),=!<>", *QUOTATION_MARKS}
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
@@ -206,6 +212,13 @@ def _not_understood(text: str, error: UnexpectedInput) -> SegmentError:
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return SegmentError(
             f"The filter ends too early: {text[-40:]}", remedy=f"A whole one is, for instance: {EXAMPLE}"
+        )
+    if isinstance(error, UnexpectedCharacters) and text[place] in QUOTATION_MARKS:
+        begun = re.search(r"[^\s(),=!<>]*\Z", text[:place])
+        start = begun.start() if begun else place
+        return SegmentError(
+            f"The quotation marks cannot be read: {text[start : start + 40]}",
+            remedy="""Put the whole value in double quotes, with a space after it: "O'Brien".""",
         )
     return SegmentError(
         f"The filter cannot be read from character {place + 1} on: {text[place : place + 40]}",

@@ -32,6 +32,8 @@ from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, clean, in_ev
 MANAGE_URL = "manage_url"
 MARKS = {"manageUrl": MANAGE_URL, "unsubscribeUrl": UNSUBSCRIBE_URL}
 """What differs between recipients of the same news; all else is part of the content."""
+PARTS = ("subject.txt.j2", "body.html.j2", "footer.html.j2", "body.txt.j2")
+"""The files of each locale."""
 SUBJECT_LENGTH = 150
 CACHED_TEMPLATES = 512
 MISTAKES = (
@@ -89,10 +91,8 @@ class NotificationTemplates:
         """`variables`: JSON, so that the same news is known again."""
         folder, values = f"{template}/{version}/{locale}", json.loads(variables)
         try:
-            subject = one_line(self._part(folder, "subject.txt.j2", values))
-            body, footer, text = (
-                self._part(folder, name, values) for name in ("body.html.j2", "footer.html.j2", "body.txt.j2")
-            )
+            subject, body, footer, text = (self._part(folder, name, values) for name in PARTS)
+            subject = one_line(subject)
         except TemplateNotFound as error:
             raise TemplateProblem(
                 "template_locale_missing",
@@ -117,10 +117,14 @@ class NotificationTemplates:
         check_content(content)
         return content
 
+    def inside(self, *folders: str) -> list[str]:
+        """What stands directly in this folder, ours and a person's together."""
+        path = "/".join((*folders, ""))
+        found = self._templates.list_templates(filter_func=lambda name: name.startswith(path))
+        return sorted({name.removeprefix(path).split("/")[0] for name in found})
+
     def _has(self, *which: str) -> bool:
-        return bool(
-            self._templates.list_templates(filter_func=lambda name: name.startswith("/".join((*which, ""))))
-        )
+        return bool(self.inside(*which))
 
     def _part(self, folder: str, name: str, values: Mapping[str, Any]) -> str:
         return self._templates.get_template(f"{folder}/{name}").render(values)

@@ -104,6 +104,12 @@ def asked(store: Reads, waiting: float) -> Sequence[Request]:
     return [one for one in found if (one.not_before or 0.0) <= now]
 
 
+def unserved(store: Reads, waiting: float) -> Sequence[Request]:
+    """Those that have been due for so many seconds, and nobody has answered."""
+    since = store.now() - waiting
+    return [one for one in asked(store, waiting) if (one.not_before or 0.0) <= since]
+
+
 def requests(store: Reads) -> Sequence[Request]:
     """All that nobody has answered, those that wait for their time included."""
     return store.select(REQUESTS, order=["asked_at"])

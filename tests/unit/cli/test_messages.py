@@ -70,9 +70,12 @@ def test_the_remedy_that_is_named_for_a_failed_single_mail_works(run: Run, comma
 def test_a_waiting_single_mail_is_cancelled_and_a_failed_one_is_not(run: Run) -> None:
     (one,) = run("messages", "cancel", WAITS, "--yes", "--json").data
     assert (one["state"], one["error_message"]) == ("SUPPRESSED", "cancelled by a person")
+    assert "\ncancelled by a person\n" in run("status", "--message", WAITS).out  # and no “(None)” for a code
     refused = run("messages", "cancel", FAILED, "--yes")
     assert (refused.code, "mailout messages retry ID" in refused.err) == (2, True)
-    assert run("messages", "retry", "nobody").code == 2
+    for command in ("retry", "cancel"):
+        unknown = run("messages", command, "nobody")
+        assert (unknown.code, "mailout messages list --state" in unknown.err) == (2, True)
 
 
 @pytest.mark.usefixtures("mails")

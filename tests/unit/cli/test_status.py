@@ -1,0 +1,41 @@
+"""`mailout status`: what waits is said, also what is no mailout yet."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+
+import pytest
+
+from mailout.app import wiring
+from mailout.base.settings import load_settings
+from mailout.kinds.articles.order import ArticleOrder
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
+from mailout.outbox.queue.port import Request, RequestKind
+from tests.clocks import FakeClock
+from tests.unit.cli.conftest import Run
+
+BATCH = "7f8bd3c5-1f0d-4e0c-9f7e-0a1b2c3d4e5f"
+
+
+def ask(seconds_ago: float) -> None:
+    order = ArticleOrder.checked("spring", "k4", BATCH, {}, "api")
+    with closing(wiring.open_store(load_settings(), FakeClock(wall=time.time() - seconds_ago))) as store:
+        store.ask(Request(order.to_ref(), RequestKind.ARTICLE), repeat=60.0)
+
+
+@pytest.mark.parametrize("command", [("status",), ("queue", "list")])
+def test_an_article_that_was_asked_for_and_nothing_takes_up_is_told(
+    run: Run, command: tuple[str, ...]
+) -> None:
+    ask(UNSERVED_SECONDS + 60)
+    said = "1 request for a letter or an article waits: nothing takes it up. Start `mailout up`."
+    assert said in run(*command).out
+    assert [one["how"] for one in run("status", "--json").data["requests"]] == ["article"]
+    assert run("queue", "pause", "--all").code == 0
+    assert "takes it up" not in run(*command).out
+
+
+def test_one_that_was_asked_for_just_now_is_no_worry(run: Run) -> None:
+    ask(5)
+    assert "takes it up" not in run("status").out
