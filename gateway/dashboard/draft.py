@@ -26,14 +26,13 @@ from mailout.insight.history.port import WrittenPage
 from mailout.kinds.mailouts.drafts import Draft
 from mailout.letters.content.refs import page_id_of, page_url
 from mailout.letters.content.sample import sample_subject
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
 from mailout.outbox.queue.port import Request as Asked
 from mailout.outbox.queue.port import RequestKind
 
 MOST_DAYS_AHEAD = 366
-NOT_STARTED_SECONDS = 180.0
-"""A request is taken up within a minute."""
 ASKED_JUST_NOW_SECONDS = 120.0
 """A letter that came into the queue so shortly before is the one that was asked for here."""
 
@@ -210,7 +209,7 @@ def _standing(desk: Desk, ref: str, since: float = 0.0) -> dict[str, Any]:
     page = next((one for one in (read.pages if read else ()) if one.ref == ref), None)
     latest = history_rows.latest_of(store, [ref]).get(ref)
     asked = [one for one in queue_rows.asked(store, waiting=0) if one.ref == ref]
-    late = [one for one in queue_rows.asked(store, waiting=NOT_STARTED_SECONDS) if one.ref == ref]
+    late = [one for one in queue_rows.unserved(store, UNSERVED_SECONDS) if one.ref == ref]
     real = next((one for one in asked if not one.test), None)
     planned = next((one for one in queue_rows.planned(store) if one.ref == ref), None)
     coming = next((one for one in planned_letters(desk) if one.ref == ref), None)

@@ -18,6 +18,7 @@ from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.phrases import count, headline, left_alone, waiting
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.sample import sample_subject
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
@@ -50,7 +51,7 @@ def held_and_failed(desk: Desk) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
     held = queue_rows.needing_a_person(desk.store)
     links = {f"/letters/{one.id}" for one in held}
     since, errors = _recent(desk)
-    found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk)]
+    found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk), *_unserved(desk)]
     return held, _open(desk, since, [one for one in found if one.link not in links])
 
 
@@ -106,6 +107,18 @@ def _silent(desk: Desk) -> Iterable[Trouble]:
         if by is not None:
             said = left_alone(mailout, by, desk.zone)
             yield Trouble(_title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}")
+
+
+def _unserved(desk: Desk) -> Iterable[Trouble]:
+    n = len(queue_rows.unserved(desk.store, UNSERVED_SECONDS))
+    if n and not queue_rows.all_paused(desk.store):
+        yield Trouble(
+            "What was requested does not start",
+            f"{count(n, 'request for a letter or an article', 'requests for letters or articles')} came more"
+            f" than five minutes ago, and nothing has taken {'it' if n == 1 else 'them'} up.",
+            desk.store.now() - UNSERVED_SECONDS,
+            remedy="Your administrator can find out why: mailout status, mailout doctor.",
+        )
 
 
 def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:

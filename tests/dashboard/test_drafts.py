@@ -203,8 +203,11 @@ def test_a_test_hides_neither_the_buttons_nor_a_letter_that_starts(desk: Site) -
 def test_a_request_that_nothing_takes_up_says_so(desk: Site) -> None:
     desk.store.ask(Request(PAGE, RequestKind.REAL), repeat=0)
     with desk.store.db.write() as tx:
-        tx.execute("UPDATE requests SET asked_at = asked_at - 200")
-    assert "more than three minutes ago and has not started" in read(desk)
+        tx.execute("UPDATE requests SET asked_at = asked_at - 400")
+    assert "more than five minutes ago and has not started" in read(desk)
+    assert "What was requested does not start" in desk.client.get("/problems").text
+    desk.store.pause_all(True)
+    assert "What was requested does not start" not in desk.client.get("/problems").text
 
 
 def test_a_page_that_is_ready_shows_at_once_with_why_not_yet(desk: Site, notion: NotionStub) -> None:
