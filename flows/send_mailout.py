@@ -13,6 +13,7 @@ from flows.delivery import Delivery, deliver, deliver_again
 from flows.runs import first_name, mailout_flow
 from mailout.app.engine import Engine
 from mailout.base.errors import Abort, AbortCode
+from mailout.kinds.mailouts.readiness import TakenBack
 from mailout.kinds.mailouts.requests import answer, still_asked
 from mailout.outbox.queue.port import Request
 
@@ -42,7 +43,10 @@ def send_mailout(
     if asked and flow_run.run_count <= 1 and not still_asked(intake, request):
         return Completed(message="The queue was faster: it has answered this request.", name="Answered")
     try:
-        mailout = answer(intake, request, steps.enqueue, by_hand=not asked)
+        # Who presses Retry means it, whatever became of the request.
+        mailout = answer(intake, request, steps.enqueue, by_hand=not asked or flow_run.run_count > 1)
+    except TakenBack as taken_back:
+        return Completed(message=str(taken_back), name="Taken back")
     except Abort as abort:
         if asked and abort.code is AbortCode.MAILOUT_ALREADY_SENT:
             return Completed(message=str(abort), name="Already sent")

@@ -132,6 +132,8 @@ def cancel(act: AdminAct) -> Response:
         )
     if not desk.store.answered(Asked(ref, RequestKind.REAL)):
         raise UsageError("There is nothing to take back: it is being sent already, or was not asked for.")
+    if desk.tools.drafts is not None and page_id_of(ref):
+        desk.tools.drafts.taken_back(ref)
     check_new(sent_already(desk, ref))  # it has become a letter at this moment, which is cancelled there
     return act.done("took back a letter", ref, "Taken back: it is a draft again.")
 

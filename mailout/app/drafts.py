@@ -63,6 +63,10 @@ class Drafts:
             )
         self._store.keep_written_pages(reporter.written())
 
+    def taken_back(self, ref: str) -> None:
+        """Its page no longer says until when it waits."""
+        self._intake.pages.show_planned(ref, None)
+
     def was_edited(self, mailout: Mailout) -> bool:
         """After some people got it."""
         return self._intake.was_edited(mailout)

@@ -120,6 +120,8 @@ def _require_template(settings: Settings) -> None:
             f"NOTIFY_TEMPLATE_VERSION: there is no {version} of the template {TEMPLATE}.",
             remedy=f"Set it to {' or '.join(templates.inside(TEMPLATE))}, or write yours in {folder}.",
         )
+    if locale not in locales and "notify_locale" not in settings.model_fields_set:
+        return  # nobody has chosen it: each subscription may name its own
     if locale not in locales:
         raise SettingsError(
             f"NOTIFY_LOCALE: the template {TEMPLATE} {version} has no {locale}.",

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypedDict
 from mailout.base.errors import NotFound
 from mailout.base.select import Reads, View, every, first
 
-SAME_REFUSAL_SECONDS = 86_400.0
-"""A letter that is refused for the same reason within a day is one error: its page may ask every minute."""
+SAME_REFUSAL_SECONDS = 3_600.0
+"""A letter that is refused for the same reason within an hour is one error: its page may ask every minute."""
 
 
 @dataclass(frozen=True, slots=True)

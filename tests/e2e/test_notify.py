@@ -127,6 +127,19 @@ def test_a_mistyped_template_ends_no_row(notify: Place, name: str, wrong: str, r
     assert notify.producer.rows() == before
 
 
+def test_a_template_in_the_language_of_its_subscriptions_is_enough(notify: Place) -> None:
+    """Nobody has chosen NOTIFY_LOCALE; and the folder may be a link, as a container mounts it."""
+    real = notify.folder / "elsewhere" / "de-DE"
+    real.mkdir(parents=True)
+    for name in ("subject.txt.j2", "body.html.j2", "footer.html.j2", "body.txt.j2"):
+        (real / name).write_text("News", encoding="utf-8")
+    template = notify.folder / "home" / "templates" / "open-seat"
+    template.mkdir(parents=True)
+    (template / "v2").symlink_to(real.parent)
+    code, output = notify("--db", "producer.db", "--once", "--in-place", NOTIFY_TEMPLATE_VERSION="v2")
+    assert code == 0, output
+
+
 def test_a_template_that_lacks_a_file_ends_no_row(notify: Place) -> None:
     folder = notify.folder / "home" / "templates" / "open-seat" / "v2" / "en-US"
     folder.mkdir(parents=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from mailout.adapters.notion.calls import Json, NotionCalls
-from mailout.base.errors import SourceError, SourceRefused
+from mailout.base.errors import SourceError, SourceNotFound, SourceRefused
 from mailout.letters.content.notion.page import TEXT_LIMIT, property_value, text_items
 
 STATUS_NOTE = "status_note"
@@ -54,20 +55,16 @@ class NotionNotes:
             self.add(page_id, text)
 
     def keep(self, page_id: str, heads: Sequence[str], text: str | None, nothing: str) -> None:
-        """The one comment that begins like this, or says `nothing`, brought up to date. `text` None: it says
+        """Our one comment that begins like this, or says `nothing`, brought up to date. `text` None: it says
         `nothing`, if it is there at all. Where the integration may not comment: the property."""
         heads = (*heads, nothing)
         try:
-            ours = (one for one in self._comments(page_id) if one[1].startswith(heads))
-            id, before = next(ours, (None, ""))
-            written = text or (nothing if id else None)
-            if written is None or written == before:
+            found = [one for one in self._comments(page_id) if one[1].startswith(heads)]
+            written = text or nothing
+            if any(words == written for _, words in found):
                 return
-            items = text_items(written)
-            if id is None:
-                self._create(page_id, items)
-            else:
-                self._calls.make("updating a comment", lambda api: api.comments.update(id, rich_text=items))
+            if not self._update(reversed(found), written) and text is not None:
+                self._create(page_id, text_items(text))
         except SourceError as error:
             if not _is_refused(error):
                 raise
@@ -75,6 +72,18 @@ class NotionNotes:
             before, written = _property_text(page), text or nothing
             if before != written and (text is not None or before.startswith(heads)):
                 self._write_property(page_id, written, page)
+
+    def _update(self, comments: Iterable[tuple[str, str]], text: str) -> bool:
+        """The first of them that is ours: Notion has no others for us, whoever wrote the same words."""
+        for id, _ in comments:
+            with suppress(SourceNotFound):
+                self._rewrite(id, text)
+                return True
+        return False
+
+    def _rewrite(self, comment: str, text: str) -> None:
+        items = text_items(text)
+        self._calls.make("updating a comment", lambda api: api.comments.update(comment, rich_text=items))
 
     def can_be_read(self, page_id: str) -> bool:
         """Whether the integration may read comments; whether it may write them, only a comment would tell."""

@@ -77,7 +77,7 @@ class NotionPages(NotionSource):
         text = "\n".join([FINDINGS, *(f"• {line}" for line in findings)]) if findings else None
         self._reports.notes.keep(ref, [FINDINGS, FINDINGS_BEFORE], text, NO_FINDINGS)
 
-    def show_waiting(self, ref: str, why: str) -> None:
+    def show_waiting(self, ref: str, why: str | None) -> None:
         self._reports.notes.keep(ref, WAITING, why, NO_LONGER_WAITING)
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:

@@ -42,8 +42,9 @@ class PageReporter(Protocol):
         """What its author should look at, as one note that is kept up to date; none: nothing any more."""
         ...
 
-    def show_waiting(self, ref: str, why: str) -> None:
-        """Of a page that asks to be sent and is not a mailout yet, as one note that is kept up to date."""
+    def show_waiting(self, ref: str, why: str | None) -> None:
+        """Of a page that asks to be sent and is not a mailout yet, as one note that is kept up to date.
+        None: it no longer waits."""
         ...
 
     def show(self, ref: str, state: PageState, *, if_ready: bool = False) -> None:

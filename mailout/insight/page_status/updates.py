@@ -129,9 +129,9 @@ class PageReports:
         lines = [problem_line(problem) for problem in problems]
         self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
 
-    def show_planned(self, ref: str, at: float) -> None:
-        """Its page asks to be sent at once, and somebody has chosen a time."""
-        why = planned(at, self.zone, self._link(f"draft?ref={ref}"))
+    def show_planned(self, ref: str, at: float | None) -> None:
+        """Its page asks to be sent at once, and somebody has chosen a time; None: and has taken it back."""
+        why = None if at is None else planned(at, self.zone, self._link(f"draft?ref={ref}"))
         self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
     def report_errors(self) -> None:

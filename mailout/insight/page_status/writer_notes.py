@@ -15,7 +15,7 @@ WAITING = (FOR_A_PERSON, "Waits until ")
 """How a note begins that is out of date once the mailout goes on."""
 NO_LONGER_WAITING = "It no longer waits."
 """What it says then."""
-TEST = "Test run"
+TEST = "Test run. "
 """How a note begins that is out of date after the next test."""
 TEST_ARRIVED = "The last test run was sent to all test readers."
 ON_ITS_WAY = "This letter is already on its way, and Draft does not stop it: only your administrator can."

@@ -34,6 +34,10 @@ class DraftReader(Protocol):
         """Find out which pages are drafts, Ready or failed, now."""
         ...
 
+    def taken_back(self, ref: str) -> None:
+        """Its page no longer says until when it waits."""
+        ...
+
     def was_edited(self, mailout: Mailout) -> bool:
         """Whether its page or file was changed after some people got it; False where nobody can tell."""
         ...

@@ -19,6 +19,7 @@ from mailout.base.errors import (
     UsageError,
 )
 from mailout.base.settings import Settings
+from mailout.insight.history import history_rows
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
 from mailout.kinds.articles.articles import ArticleIntake
@@ -132,7 +133,7 @@ class MailoutIntake:
             if known is None:
                 self._ready.check(reading, is_test)  # what cannot be rendered is refused now
             elif not has_reached_some(known) and reading.content.hash != known.content_hash:
-                raise waits_with_another_text(known)
+                raise waits_with_another_text(known, as_written(reading.content.subject))
         return self._id(reading.source, is_test)
 
     def announcement(self, ref: str, test: bool | None = None) -> Announcement | None:
@@ -237,7 +238,9 @@ class MailoutIntake:
                 raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
             if by_page:
-                record_once(self.store, error, self.store.now() - SAME_REFUSAL_SECONDS)
+                letter = history_rows.latest_of(self.store, [error.mailout or ""]).get(error.mailout or "")
+                since = self.store.now() - SAME_REFUSAL_SECONDS
+                record_once(self.store, error, max(since, letter.created_at) if letter else since)
             else:
                 self.store.record_errors([error])
             if source_mailout.kind is Kind.NOTION:

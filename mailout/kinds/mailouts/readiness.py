@@ -198,14 +198,14 @@ def cancelled(mailout: Mailout) -> UsageError:
     )
 
 
-def waits_with_another_text(mailout: Mailout) -> UsageError:
-    """What waits is sent as it was; whoever asks now means what the page or file says now."""
-    another = (
-        " If this is another letter, give it an `id:` of its own." if mailout.kind is Kind.MARKDOWN else ""
-    )
+def waits_with_another_text(mailout: Mailout, subject: str) -> UsageError:
+    """What waits is sent as it was; whoever asks now means what the page, the file and the settings say."""
+    is_another = mailout.kind is Kind.MARKDOWN and mailout.subject != subject
+    another = " If this is another letter, give it an `id:` of its own." if is_another else ""
     return UsageError(
-        f"{mailout.ref} waits in the queue as “{mailout.subject}”, with another text. Nothing was changed.",
-        remedy=f"To send the new text instead: mailout queue cancel {mailout.ref}, then send again.{another}",
+        f"{mailout.ref} waits in the queue as “{mailout.subject}”, with another text or look. Nothing was"
+        " changed.",
+        remedy=f"To send it as it is now: mailout queue cancel {mailout.ref}, then send again.{another}",
     )
 
 

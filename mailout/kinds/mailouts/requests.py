@@ -54,10 +54,7 @@ def answer(
         mailout = _enqueue_requested(intake, request, enqueue or intake.enqueue, asked_at)
     except _NotYet:
         return None
-    except TakenBack as error:
-        log.info("%s", error)
-        return None
-    except (StoreError, SourceUnavailable):
+    except (StoreError, SourceUnavailable, TakenBack):
         raise
     except Exception as error:
         if not isinstance(error, Abort):  # an abort has been written down
@@ -94,6 +91,8 @@ def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> 
             mailout = answer(intake, request, enqueue)
         except StoreError:
             raise
+        except TakenBack as error:
+            log.info("%s", error)
         except MailoutError as error:
             log.warning("%s was asked for and is not sent: %s", request.ref, error)
         except Exception:

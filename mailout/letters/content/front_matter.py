@@ -23,8 +23,9 @@ _KEYS = (
     "id subject test from_name list segment public preheader date language reply_to title headline excerpt"
 )
 KEYS = [*_KEYS.split(), "byline"]
-NEVER_WITH_SIGNS = frozenset({"test", "public", "date", "language", "reply_to"})
+NEVER_WITH_SIGNS = frozenset({"id", "test", "public", "date", "language", "reply_to"})
 """Their values hold no ` #` that could be meant: what follows is a comment."""
+_WORDS_FOR_NONE = frozenset({"tag:yaml.org,2002:null", "tag:yaml.org,2002:bool"})
 _LINE_END = re.compile(r"[\r\n\x85\u2028\u2029]")
 
 
@@ -171,7 +172,11 @@ def _require_whole(key: yaml.Node, value: yaml.Node, source: str, where: str) ->
     first, *others = source[start : end.start() if end else None].splitlines() or [""]
     lines = [first, *(line for line in others if not line.lstrip().startswith("#"))]
     written, kept = " ".join(" ".join(lines).split()), " ".join(value.value.split())
-    if written != kept:
+    # `headline: No #1 after all` is a sentence, `headline: no # none here` is not.
+    says_none = written.removeprefix(kept).startswith(" # ") and value.tag in _WORDS_FOR_NONE
+    if not kept:
+        says_none = key.value not in ("subject", "title")
+    if written != kept and not says_none:
         said = f"of `{key.value}`, only “{kept}” would be read" if kept else f"`{key.value}` would be empty"
         quoted = json.dumps(written, ensure_ascii=False)
         raise UsageError(

@@ -148,7 +148,7 @@ def _stays_a_link(media: Media, why: str) -> Problem:
 def _damaged(media: Media) -> Abort:
     return Abort(
         AbortCode.MEDIA_UNAVAILABLE,
-        f"{_called(media)} is damaged, or no picture: no mail program could show it.",
+        f"{_called(media)} is damaged, or not a picture.",
         remedy="Save it as JPEG or PNG, put it in again, then send again.",
     )
 

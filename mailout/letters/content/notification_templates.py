@@ -66,7 +66,7 @@ class NotificationTemplates:
         self._templates = SandboxedEnvironment(
             loader=ChoiceLoader(
                 [
-                    FileSystemLoader(folder),
+                    FileSystemLoader(folder, followlinks=True),
                     PackageLoader("mailout.letters.content", "templates/notifications"),
                 ]
             ),

@@ -32,7 +32,9 @@ SMOOTH = 4
 
 
 _OTHER_FORMATS = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE\s+svg[^\[>]*(?:\[.*?\]\s*)?>\s*)*<svg\b"
+    # Possessive, each part up to its own end: what stands before no <svg is read once, however much it is.
+    rb"(?:\xef\xbb\xbf)?\s*+(?:(?:<\?xml(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->"
+    rb"|<!DOCTYPE\s+svg[^\[>]*+(?:\[(?:(?!\]\s*>).)*+\]\s*+)?>)\s*+)*+<svg\b"
     rb"|.{4}ftyp(?:he[iv]|mif1|msf1)"  # HEIC, as phones take pictures
     rb"|II\*\0|MM\0\*|BM.{4}\0{4}|\0\0\x01\0",  # TIFF, BMP, ICO
     re.DOTALL | re.IGNORECASE,

@@ -276,3 +276,43 @@ def test_a_test_that_lies_in_a_folder_says_so(commands: Commands, notion: Notion
     commands("send", PAGE, "--test")
     said = "Test run: 2 letters. Written to a folder. Nothing was sent to anybody."
     assert notion.comments() == [f"{said} Your administrator can switch sending on."]
+
+
+NOT_OURS = {
+    "path": "/comments/",
+    "method": "PATCH",
+    "status": 404,
+    "body": '{"object":"error","status":404,"code":"object_not_found","message":"x"}',
+    "times": 99,
+}
+
+
+def test_a_comment_that_is_not_ours_keeps_no_page_from_being_told(engine: Engine, notion: Notion) -> None:
+    """Notion answers as if it were not there; taken for a page that is gone, each run would send a test."""
+    notion.load(status="Ready", is_test=True)
+    reporter = engine.pages.reporter
+    assert reporter is not None
+    for words in ("Waits for a person: somebody paused it.", "Test run. Looks great, thanks!"):
+        reporter.note(PAGE, words)
+    notion.stub.script(NOT_OURS)
+    for _ in range(3):
+        run_queue(engine)
+    assert notion.statuses() == ["Sending", "Draft"]
+    assert len(mails(engine)) == 1
+
+
+def test_where_another_s_comment_begins_like_ours_one_of_our_own_is_kept(
+    engine_with: Build, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    engine = engine_with(LIMIT_PER_HOUR="1")
+    reporter = engine.pages.reporter
+    assert reporter is not None
+    reporter.note(PAGE, "Waits until tomorrow, I hope.")
+    (theirs,) = notion.stub.comments(PAGE)
+    notion.stub.script({**NOT_OURS, "path": f"/comments/{theirs['id']}"})
+    for _ in range(3):
+        run_queue(engine)
+    first, ours = notion.comments()
+    assert first == "Waits until tomorrow, I hope."
+    assert ours.startswith("Waits until ")

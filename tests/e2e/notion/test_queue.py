@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 from mailout.app.engine import Engine
 from mailout.base import error_log, ids
+from mailout.base.errors import Abort
 from mailout.insight.page_status import report_rows
 from mailout.insight.reporting.phrases import waiting
 from mailout.kinds.mailouts import readiness
+from mailout.kinds.mailouts.readiness import TakenBack
 from mailout.kinds.mailouts.requests import answer, enqueue_ready
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
@@ -64,6 +67,8 @@ def test_a_letter_with_a_time_of_its_own_is_not_brought_forward_by_its_page(
     assert "somebody has scheduled it. Then it goes on by itself." in comment
     assert queue_rows.planned(engine.store) == [planned]
     engine.store.answered(planned)
+    engine.pages.show_planned(PAGE, None)
+    assert "It no longer waits." in str(notion.stub.comments(PAGE))
     run_queue(engine)
     assert len(mails(engine)) == 3
 
@@ -77,9 +82,34 @@ def test_what_is_taken_back_while_its_page_is_read_is_not_sent(engine: Engine, n
         assert engine.store.answered(request), "somebody cancels"
         return engine.intake.enqueue_loaded(loaded)
 
-    assert answer(engine.intake, request, slowly) is None
+    with pytest.raises(TakenBack):
+        answer(engine.intake, request, slowly)
     assert queue_rows.mailouts(engine.store) == []
     assert error_log.errors(engine.store, PAGE) == []
+
+
+def test_who_presses_retry_is_believed(engine: Engine, notion: Notion) -> None:
+    """A refusal has answered the request; corrected, the letter goes out all the same."""
+    request = Request(PAGE, RequestKind.REAL)
+    engine.store.ask(request, repeat=0)
+    notion.load(p("Dear {{ code }}"))
+    with pytest.raises(Abort):
+        answer(engine.intake, request)
+    notion.load(p("Dear friend"))
+    with pytest.raises(TakenBack):
+        answer(engine.intake, request)
+    assert answer(engine.intake, request, by_hand=True) is not None
+
+
+def test_a_refusal_after_a_test_is_another_one(engine: Engine, notion: Notion) -> None:
+    """Else the dashboard would take it for past: the test is newer."""
+    notion.load(p("Dear {{ code }}"))
+    for how in (RequestKind.AS_WRITTEN, RequestKind.AS_WRITTEN, RequestKind.TEST, RequestKind.AS_WRITTEN):
+        request = Request(PAGE, how)
+        engine.store.ask(request, repeat=0)
+        with suppress(Abort):
+            answer(engine.intake, request)
+    assert [one.code for one in error_log.errors(engine.store, PAGE)] == ["variable_missing"] * 2
 
 
 YES = {"type": "select", "select": {"name": "Yes"}}

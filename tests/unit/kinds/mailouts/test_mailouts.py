@@ -84,7 +84,7 @@ def test_who_asks_for_another_text_than_the_one_that_waits_is_told_so(made: Driv
     id = intake.enqueue(str(letter)).id
     assert intake.validate(str(letter)) == id
     letter.write_text("---\nsubject: February\n---\nOther words.\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="waits in the queue as “Hello”, with another text") as refused:
+    with pytest.raises(UsageError, match="waits in the queue as “Hello”, with another") as refused:
         intake.validate(str(letter))
     assert "mailout queue cancel letter.md, then send again" in str(refused.value.remedy)
     assert made.store.mailout(id).subject == "Hello"

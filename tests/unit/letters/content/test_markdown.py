@@ -74,7 +74,6 @@ def test_a_wrong_front_matter_is_told_with_its_place(source, said):
         ("subject: &a x", "only “x”", '`subject: "&a x"`'),
         ("subject: The\n  long #1", "only “The long”", '`subject: "The long #1"`'),
         ('byline: Ann "Boss" # 1\r', 'only “Ann "Boss"”', r'`byline: "Ann \"Boss\" # 1"`'),
-        ("id: 12 # the twelfth", "only “12”", "A comment goes on a line of its own."),
         ("headline: No #1 after all", "only “No”", '`headline: "No #1 after all"`'),
     ],
 )
@@ -94,6 +93,7 @@ def test_nothing_of_a_value_is_cut_off_without_a_word(line, said, remedy):
         ('subject: "News #12" # the number', "News #12"),
         ("subject: 'News #12'\ndate: 2026-12-04 # Friday\nlanguage: DE # German", "News #12"),
         ("subject: >\n  News #12\n  today", "News #12 today"),
+        ("subject: News\nlist:   # everybody\nid: a # keep\nheadline: no # none", "News"),
         ("subject:\n  # the number\n  News\n  today", "News today"),
         ("subject: x\rtest: true # c\rheadline: false", "x"),
         ('{"subject": x y, id: z}', "x y"),

@@ -100,7 +100,7 @@ def test_heavy_moving_and_unreadable_pictures_are_told() -> None:
 def test_what_no_mail_program_can_show_stops_the_mailout(data: bytes) -> None:
     """Readers would see a broken picture; nobody sees that in Notion, which shows its own copy."""
     store = Kept()
-    with pytest.raises(Abort, match=r"a\.png is damaged, or no picture") as caught:
+    with pytest.raises(Abort, match=r"a\.png is damaged, or not a picture") as caught:
         keep_media(DOCUMENT, {"a.png": data, "b.pdf": b"%PDF"}.__getitem__, store)
     assert caught.value.code is AbortCode.MEDIA_UNAVAILABLE
     assert not store.kept

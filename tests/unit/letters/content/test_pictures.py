@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageCms
 
-from mailout.letters.content.pictures import MAX_ANIMATION_BYTES, WIDEST, TooLarge, prepare
+from mailout.letters.content.pictures import MAX_ANIMATION_BYTES, WIDEST, TooLarge, has_other_format, prepare
 
 GPS = 0x8825
 
@@ -129,3 +129,10 @@ def test_too_many_pixels_are_refused_before_they_are_in_memory():
 @pytest.mark.parametrize("data", [b"", b"<svg/>", b"GIF89a", photo(60, 40)[:200]])
 def test_what_is_no_picture_is_none(data):
     assert prepare(data) is None
+
+
+def test_a_long_preamble_of_no_picture_is_read_once():
+    """Each comment would else double the time."""
+    head = b"<?xml version='1.0'?>" + b"<!-- a -->\n" * 5_000
+    assert not has_other_format(head + b"<html>")
+    assert has_other_format(head + b"<!DOCTYPE svg [<!ENTITY a '>'>]>\n<svg>")
