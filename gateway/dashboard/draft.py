@@ -143,6 +143,10 @@ def _written(desk: Desk, ref: str) -> WrittenPage | None:
     if desk.tools.drafts is not None:
         with suppress(SourceError):
             desk.tools.drafts.look()
+    return _last_read(desk, ref)
+
+
+def _last_read(desk: Desk, ref: str) -> WrittenPage | None:
     read = history_rows.written_pages(desk.store)
     return next((one for one in (read.pages if read else ()) if one.ref == ref), None)
 
@@ -207,8 +211,7 @@ def _part(visit: Visit, ref: str) -> dict[str, Any]:
 def _standing(desk: Desk, ref: str, since: float = 0.0) -> dict[str, Any]:
     """What is known without reading the page: whether it is asked for, planned, refused or tested."""
     store = desk.store
-    read = history_rows.written_pages(store)
-    page = next((one for one in (read.pages if read else ()) if one.ref == ref), None)
+    page = _last_read(desk, ref)
     latest = history_rows.latest_of(store, [ref]).get(ref)
     asked = [one for one in queue_rows.asked(store, waiting=0) if one.ref == ref]
     late = [one for one in queue_rows.unserved(store, UNSERVED_SECONDS) if one.ref == ref]

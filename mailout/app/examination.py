@@ -170,8 +170,12 @@ def _notion(settings: Settings, clock: Clock) -> Iterator[Check]:
 
 def _notifications(settings: Settings) -> Iterator[Check]:
     notification_wiring.require_notify(settings)
-    which = f"{settings.notify_template_version} {settings.notify_locale}"
-    yield Check("template", "ok", f"{TEMPLATE} {which} is there")
+    version, locale = settings.notify_template_version, settings.notify_locale
+    if locale in (locales := notification_wiring.template_locales(settings)):
+        yield Check("template", "ok", f"{TEMPLATE} {version} {locale} is there")
+    else:
+        lacks = f"{TEMPLATE} {version} has no {locale}: subscriptions that name no locale get nothing"
+        yield Check("template", "warn", lacks, f"Set NOTIFY_LOCALE to {' or '.join(locales)}.")
     if settings.notify_db:
         waiting = notification_wiring.producer_queue(settings).counts.get("pending", 0)
         yield Check("NOTIFY_DB", "ok", f"can be read; {waiting} pending")

@@ -115,7 +115,7 @@ def _require_template(settings: Settings) -> None:
         settings.notify_locale,
     )
     folder = settings.mailout_home.absolute() / "templates" / TEMPLATE / version
-    if not (locales := templates.inside(TEMPLATE, version)):
+    if not (locales := template_locales(settings)):
         raise SettingsError(
             f"NOTIFY_TEMPLATE_VERSION: there is no {version} of the template {TEMPLATE}.",
             remedy=f"Set it to {' or '.join(templates.inside(TEMPLATE))}, or write yours in {folder}.",
@@ -132,6 +132,10 @@ def _require_template(settings: Settings) -> None:
             f"NOTIFY_LOCALE: the template {TEMPLATE} {version} {locale} has no {' and no '.join(missing)}.",
             remedy=f"Write what is missing, in {folder / locale}.",
         )
+
+
+def template_locales(settings: Settings) -> list[str]:
+    return _templates(settings).inside(TEMPLATE, settings.notify_template_version)
 
 
 def _templates(settings: Settings) -> NotificationTemplates:

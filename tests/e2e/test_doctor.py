@@ -129,6 +129,11 @@ def test_the_settings_of_notifications_are_examined(mailout: Commands) -> None:
         ("fail", "NOTIFY_LOCALE: the template open-seat v1 has no de-DE.")
     ]
     assert found(NOTIFY_SOURCE="") == [("fail", "NOTIFY_SOURCE: is missing.")]
+    ours = mailout.home / "templates" / "open-seat" / "v2" / "de-DE"
+    ours.mkdir(parents=True)
+    (ours / "subject.txt.j2").write_text("News", encoding="utf-8")
+    lacks = "open-seat v2 has no en-US: subscriptions that name no locale get nothing"
+    assert found(NOTIFY_TEMPLATE_VERSION="v2")[0] == ("warn", lacks)
 
 
 def test_a_home_that_cannot_be_written_to_is_named(mailout: Commands) -> None:
