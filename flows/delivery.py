@@ -17,6 +17,7 @@ from prefect.states import Completed
 
 from flows.runs import CANCELLED_IN_PREFECT, name_run, outcome_of
 from mailout.app.engine import Engine
+from mailout.insight.history.history_rows import keep_run
 from mailout.kinds.mailouts.readiness import AlreadySent
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import Mailout, Status
@@ -67,7 +68,7 @@ class Delivery:
         resolve_recipients(letter)
         started = self.engine.sending.start(id).status is Status.PROCESSING
         if started and flow_run.id:
-            self.engine.store.keep_run(id, str(flow_run.id))  # the dashboard links to it
+            keep_run(self.engine.store, id, str(flow_run.id))  # the dashboard links to it
         return started
 
     def send(self, still_its_turn: Callable[[], bool]) -> bool:

@@ -10,6 +10,7 @@ from gateway.prefect_events import EVENTS_EVENT, QUEUE_EVENT, SINGLE_MAILS_EVENT
 from gateway.watch import Found, Look
 from mailout.base.ids import welcome_id
 from mailout.base.settings import Settings
+from mailout.insight.history.history_rows import keep_written_pages
 from mailout.insight.metrics.scrape import rate_of
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
@@ -98,7 +99,7 @@ def _ready(store: Store, pages: PageReporter) -> Found:
 
 def _drafts(store: Store, pages: PageReporter) -> Found:
     """For the dashboard alone: nobody is woken for a draft."""
-    store.keep_written_pages(pages.written())
+    keep_written_pages(store, pages.written())
     return {}
 
 

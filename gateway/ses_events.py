@@ -16,7 +16,7 @@ from gateway.answers import MAX_BODY, Ok, errors, read_body, refusal
 from gateway.group_commit import GroupCommit
 from gateway.parts import own
 from gateway.prefect_events import Emitter, ThrottledEvent
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import MailoutError
 from mailout.base.settings import Settings
 from mailout.outbox.feedback import sns
@@ -132,4 +132,4 @@ def _note_the_end(store: FeedbackStore, message: sns.SnsMessage) -> None:
     """Somebody ended the subscription. That may be meant, so it is not undone; but it must be seen."""
     note = f"{message.topic} no longer sends its events here: its subscription was ended."
     log.warning("%s", note)
-    store.record_errors([ErrorRecord("sns_subscription_ended", note, stage="feedback", provider="sns")])
+    store.put(ERROR_TABLE, [ErrorRecord("sns_subscription_ended", note, stage="feedback", provider="sns")])

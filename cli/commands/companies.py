@@ -17,7 +17,7 @@ from cli.tables import TextTable
 from mailout.base.errors import UsageError
 from mailout.base.time_format import day, iso
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Company
+from mailout.kinds.single_mails.companies import Company, add_company, set_limits
 from mailout.outbox.delivery.single_mails import OURS
 
 app = command_group("Companies that hand in single mails: add, list, limits.")
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[\w.@ -]{1,100}")
 def add(name: Annotated[str, typer.Argument(metavar="NAME")], json: Json = False) -> None:
     """Add a company; one that is there stays as it is."""
     with open_store() as store:
-        _show(store.add_company(company_name(name)), json)
+        _show(add_company(store, company_name(name)), json)
 
 
 @app.command("list", epilog="Example: mailout companies list")
@@ -57,7 +57,7 @@ def limits(
 ) -> None:
     """Set a company's own limits. One that you leave out falls back to LIMIT_PER_*."""
     with open_store() as store:
-        _show(store.set_company_limits(company_name(name), per_hour, per_day), json)
+        _show(set_limits(store, company_name(name), per_hour, per_day), json)
 
 
 def company_name(written: str) -> str:

@@ -14,7 +14,7 @@ from cli.tables import TextTable
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.time_format import day, iso
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Scope, Token, new_token
+from mailout.kinds.single_mails.companies import Scope, Token, add_token, new_token
 
 app = command_group("Tokens for programs that hand in single mails: create, list, revoke.")
 
@@ -31,7 +31,7 @@ def create(
     """Make a token. It is shown once: only a hash of it is kept."""
     text, token = new_token(company_name(company), _scopes(scopes), limit_per_minute)
     with open_store() as store:
-        store.add_token(token)
+        add_token(store, token)
     if json:
         print_json({"token": text, **_as_data(token)})
         return

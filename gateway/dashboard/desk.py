@@ -35,6 +35,7 @@ from mailout.base.errors import (
 )
 from mailout.base.settings import Settings
 from mailout.insight.doctor.checks import CheckGroup
+from mailout.insight.history.history_rows import ACT_TABLE
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.queue_json import snapshot_dict
 from mailout.kinds.mailouts.drafts import DraftReader
@@ -166,7 +167,7 @@ class Action(Visit):
 
     def done(self, what: str, about: str, said: str) -> Response:
         """Write down who did it, and say so on the next page."""
-        self.desk.store.write_act(Act(self.who, what, about))
+        self.desk.store.put(ACT_TABLE, [Act(self.who, what, about)])
         return go_to(self.request.state.back, said)
 
 

@@ -14,6 +14,7 @@ from gateway.dashboard.forms import read_form
 from gateway.dashboard.sessions import COOKIE, SESSION_SECONDS
 from gateway.dashboard.sign_in_links import CONFIRM_PATH, LINK_SECONDS, LinkRefused, SignInLinks, new_browser
 from gateway.dashboard.views import go_to
+from mailout.insight.history.history_rows import ACT_TABLE
 from mailout.insight.history.port import Act
 from mailout.insight.reporting.phrases import count
 
@@ -51,7 +52,7 @@ def _too_many(request: Request, wait: float, wanted: str = "", what: str = "wron
 
 async def _begin(request: Request, who: str, cookie: str, wanted: str) -> Response:
     act = Act(f"{who} ({site_in(request)})", "signed in")
-    await run_in_threadpool(request.app.state.desk.store.write_act, act)
+    await run_in_threadpool(request.app.state.desk.store.put, ACT_TABLE, [act])
     response = go_to(wanted)
     _keep(response, COOKIE, cookie, SESSION_SECONDS)
     return response

@@ -9,6 +9,7 @@ from mailout.app.wiring import media_store, notion_pages, sources
 from mailout.base.clock import Clock, SystemClock
 from mailout.base.errors import Abort, SourceUnavailable
 from mailout.base.settings import Settings
+from mailout.insight.history.history_rows import keep_written_pages
 from mailout.insight.page_status.updates import PageReports
 from mailout.kinds.mailouts.drafts import Draft
 from mailout.kinds.mailouts.mailouts import MailoutIntake
@@ -61,7 +62,7 @@ class Drafts:
             raise SourceUnavailable(
                 "Notion is not set up.", remedy="Set NOTION_TOKEN and NOTION_DB_MAILOUTS."
             )
-        self._store.keep_written_pages(reporter.written())
+        keep_written_pages(self._store, reporter.written())
 
     def taken_back(self, ref: str) -> None:
         """Its page no longer says until when it waits."""

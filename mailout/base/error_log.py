@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
 
 from mailout.base.errors import NotFound
-from mailout.base.select import Reads, View, every, first
+from mailout.base.select import Reads, Table, View, Writes, every, first
 
 SAME_REFUSAL_SECONDS = 3_600.0
 """A letter that is refused for the same reason within an hour is one error: its page may ask every minute."""
@@ -40,12 +40,17 @@ class DeadLetter(TypedDict):
 
 ERRORS = View("read_errors", ErrorRecord, ("id",))
 DEAD_LETTERS = View("read_dead_letters", DeadLetter, ("id",))
+ERROR_TABLE = Table(
+    "error_records",
+    ErrorRecord,
+    ("at", "mailout", "stage", "provider", "email", "code", "message", "attempts"),
+    at="at",
+)
 
 
-class ErrorLog(Reads, Protocol):
+class ErrorLog(Writes, Protocol):
     """The errors table and the dead letters."""
 
-    def record_errors(self, errors: Sequence[ErrorRecord]) -> None: ...
     def drop_dead_letter(self, id: str) -> bool:
         """Take it off the list; what it tells of stays as it is. False: there is none."""
         ...
@@ -59,7 +64,7 @@ def record_once(store: ErrorLog, error: ErrorRecord, since: float) -> None:
     """Unless the same was recorded since then: it is one thing to correct."""
     same = {"mailout": error.mailout, "code": error.code, "message": error.message, "at >=": since}
     if first(store, ERRORS, same) is None:
-        store.record_errors([error])
+        store.put(ERROR_TABLE, [error])
 
 
 def errors(store: Reads, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:

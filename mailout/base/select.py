@@ -1,4 +1,5 @@
-"""How rooms read the store: views with typed rows, and one `select` for all of them.
+"""How rooms read the store: views with typed rows, and one `select` for all of them. And how they write what
+is plain: tables, and one `put`. All else that a store does is an act with a rule, and has a name.
 
 A room names a view, the type of its rows and the columns that make a row unique. The store does the rest, in
 both stores the same: it refuses unknown views and columns, takes values as parameters, orders by what was
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from enum import Enum
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Generic, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -46,6 +48,28 @@ class View(Generic[Row]):
             kinds[_kind(hint)].append(name)
         object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "read", self.of or _reader(self.row, self.hints))
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """A table of the store whose rows are written as they are: no rule has to hold between them."""
+
+    name: str
+    row: type[Row]  # a dataclass or a TypedDict
+    columns: tuple[str, ...]  # of its fields and properties
+    at: str | None = None  # the column that gets the store's time if the row has none
+    key: tuple[str, ...] = ()  # what a row is known by; without a key all rows are new ones
+    once: bool = False  # a row that is known stays as it is; otherwise it is written anew
+
+    @property
+    def anew(self) -> Sequence[str]:
+        """What is written into a row that is known."""
+        return [] if self.once else [name for name in self.columns if name not in self.key]
+
+    def values(self, row: Row) -> dict[str, Any]:
+        """By column. The time is None unless the row has one."""
+        get = row.get if isinstance(row, Mapping) else partial(getattr, row)
+        return {name: get(name, None) or None if name == self.at else get(name) for name in self.columns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +123,14 @@ class Reads(Protocol):
     ) -> list[Row]:
         """Rows of one view. `order`: columns that are never null, all downwards (`-at`) or none; then its
         key. `after`: the values of all these in the last row that is known."""
+        ...
+
+
+class Writes(Reads, Protocol):
+    """And write plain rows by."""
+
+    def put(self, table: Table[Row], rows: Sequence[Row]) -> None:
+        """All of them or none."""
         ...
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Protocol
 
 from mailout.base import error_log
-from mailout.base.error_log import ErrorLog, ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorLog, ErrorRecord
 from mailout.base.errors import MailoutError
 from mailout.base.ids import welcome_id
 from mailout.letters.content.model import Content
@@ -96,4 +96,4 @@ class Welcomes:
             return
         message = f"The welcome letter of the list {list_key} cannot be sent. {why}"
         log.warning("%s", message)
-        self.store.record_errors([ErrorRecord(UNAVAILABLE, message, stage="content", mailout=place)])
+        self.store.put(ERROR_TABLE, [ErrorRecord(UNAVAILABLE, message, stage="content", mailout=place)])

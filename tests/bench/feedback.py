@@ -22,6 +22,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
 from mailout.base.ids import mailout_id, uuid_of
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Attempt, Pace, Result, Step
@@ -185,7 +186,7 @@ def _sent(store: SqliteStore, n: int) -> list[tuple[str, Attempt]]:
     content = Content("News", "<p>Hello</p>", "Hello")
     id = mailout_id("bench")
     store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref="bench"))
-    store.set_content(id, store.put_content(content), content.subject)
+    store.set_content(id, keep_content(store, content), content.subject)
     while store.freeze_subscribers(id) is not None:
         continue
     store.start(id, "bench")

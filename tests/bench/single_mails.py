@@ -18,7 +18,7 @@ from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.clock import SystemClock
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from mailout.outbox.delivery import outbox_rows
 from tests.bench.feedback import CONNECTIONS, gateway
 from tests.bench.idle import up
@@ -98,7 +98,7 @@ def _store(home: Path) -> SqliteStore:
 
 def _token(store: Any) -> str:
     text, token = new_token("shop", tuple(Scope), None)
-    store.add_token(token)
+    add_token(store, token)
     return text
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from mailout.insight.history.history_rows import keep_written_pages
 from mailout.insight.history.port import WrittenPage
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery.states import State
@@ -33,7 +34,9 @@ BUYER = "buyer-of-something-with-a-long-address@example.org"
 @pytest.fixture(scope="module")
 def dashboard(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with site(filled, tmp_path_factory.mktemp("browser") / "home") as opened:
-        opened.store.keep_written_pages([WrittenPage(PAGE, SCRIPT, "Draft", is_ready=False, list_key=SCRIPT)])
+        keep_written_pages(
+            opened.store, [WrittenPage(PAGE, SCRIPT, "Draft", is_ready=False, list_key=SCRIPT)]
+        )
         opened.store.keep_refusals({("/ses-events", SCRIPT): 3})
         opened.store.accept_single_mails([mail("a", email=BUYER)])
         yield opened

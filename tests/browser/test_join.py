@@ -21,7 +21,7 @@ from mailout.app import wiring
 from mailout.app.engine import Engine
 from mailout.base.settings import Settings
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.content.languages import language
 from mailout.letters.content.signup_form import signup_form
 from tests.browser.axe import violations
@@ -64,8 +64,8 @@ def engine(
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     (tmp_path / "hello.md").write_text("---\nsubject: Welcome aboard\n---\nHello {{ name | reader }}.\n")
-    store.save_list(List("news", "Harbour news", public=True, welcome_ref=str(tmp_path / "hello.md")))
-    store.save_list(List("weekly", "Weekly", "Each Monday.", public=True))
+    store.put(LIST_TABLE, [List("news", "Harbour news", public=True, welcome_ref=str(tmp_path / "hello.md"))])
+    store.put(LIST_TABLE, [List("weekly", "Weekly", "Each Monday.", public=True)])
     settings = Settings(mailout_home=tmp_path, send_rate_per_sec=0, **SHARED)
     config = SesConfig(mode=SesMode.SINGLE, endpoint_url=ses.url)
     transport = SesTransport(config)

@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.readers.web_archive import web_letters
 from tests.browser.axe import AXE, violations
 from tests.browser.conftest import PATIENCE
@@ -45,7 +45,7 @@ a line of code that is rather long, longer than any phone is wide, so that it ha
 
 @pytest.fixture
 def site(open_gateway: Open, store: SqliteStore, clock: FakeClock) -> Client:
-    store.save_list(List("weekly", "Weekly <news> & more", public=True, archive=True))
+    store.put(LIST_TABLE, [List("weekly", "Weekly <news> & more", public=True, archive=True)])
     for n in range(22):
         clock.wall += 86_400
         letter(store, f"Letter {n} about something that happened", content=content_of(f"Letter {n}"))

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from tests.chaos.jobs import COMPANY, send_what_was_asked_for, serve
 from tests.chaos.neighbours import from_notion
 from tests.chaos.places import PATIENCE, Place, Stage, kill, wait_for
@@ -91,7 +91,7 @@ def requests(place: Place, copies: int) -> deque[Request]:
     elif job.mode == "single mails":
         with closing(place.store()) as store:
             text, token = new_token(COMPANY, tuple(Scope), None)
-            store.add_token(token)
+            add_token(store, token)
         receipt = {"subject": "Your receipt", "html": "<p>Thank you.</p>"}
         bearer = {"Authorization": f"Bearer {text}"}
         made = [

@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from mailout.base.ids import welcome_id
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.readers import sign_up_rows
 from tests.chaos.handed_in import Clients, Request
 from tests.chaos.jobs import attend, send_what_was_asked_for, serve
@@ -149,7 +149,7 @@ def strangers_come(stage: Stage, mode: str, store: str, people: int) -> Iterator
     with closing(place.store()) as opened:
         for key in LISTS:
             ref = str(letter) if key in WELCOMED else None
-            opened.save_list(List(key, key.title(), public=True, welcome_ref=ref))
+            opened.put(LIST_TABLE, [List(key, key.title(), public=True, welcome_ref=ref)])
     crowd = place.strangers = Strangers(place, port)
     crowd.clients.begin()
     try:

@@ -23,8 +23,8 @@ from typing import Any
 
 import httpx
 
-from mailout.kinds.single_mails.companies import Scope, new_token
-from mailout.letters.audience.list_rows import lists
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
+from mailout.letters.audience.list_rows import LIST_TABLE, lists
 from mailout.outbox.delivery.protocol import Attempt
 from tests.chaos.handed_in import API_TOKEN, PASSWORD
 from tests.chaos.jobs import COMPANY
@@ -194,9 +194,9 @@ def _furnish(place: Place) -> tuple[Topic, str]:
     letter.write_text(WELCOME, encoding="utf-8")
     with closing(place.store()) as store:
         text, token = new_token(COMPANY, tuple(Scope), None)
-        store.add_token(token)
+        add_token(store, token)
         (general,) = lists(store)
-        store.save_list(replace(general, welcome_ref=str(letter)))
+        store.put(LIST_TABLE, [replace(general, welcome_ref=str(letter))])
     return topic, text
 
 

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import Received
 from mailout.outbox.queue import segment_names
@@ -81,7 +81,7 @@ def furnish(store: Store) -> None:
     freeze(store, waiting)
     store.cancel(enqueue(store, "cancelled"))
     store.accept_single_mails([mail("a receipt")])
-    store.save_list(List("news", "News", public=True))
+    store.put(LIST_TABLE, [List("news", "News", public=True)])
     for email in (ANN, STRANGER):
         ask(store, email)
     confirm(store, ANN)

@@ -10,6 +10,7 @@ from typing import Any
 
 from mailout.base.ids import mailout_id, uuid_of
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
@@ -37,7 +38,7 @@ def enqueue(store: Store, ref: str = "page", **fields: Any) -> str:
     """A mailout with content, waiting in the queue, its audience not yet written."""
     id = fields.pop("id", mailout_id(ref))
     store.enqueue(NewMailout(id=id, **{"kind": Kind.NOTION, "ref": ref, **fields}))
-    store.set_content(id, store.put_content(LETTER), LETTER.subject)
+    store.set_content(id, keep_content(store, LETTER), LETTER.subject)
     return id
 
 

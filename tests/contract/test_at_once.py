@@ -10,7 +10,7 @@ import pytest
 from mailout.base.errors import MailoutError
 from mailout.base.ids import uuid_of
 from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
-from mailout.letters.audience.subscriber_rows import subscriber_counts
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE, subscriber_counts
 from mailout.letters.content.model import Content
 from mailout.store import Store
 from tests.contract.stores import StoreFactory
@@ -60,7 +60,7 @@ def import_and_sign_ups(one: Store, other: Store, n: int) -> tuple[Act, Act]:
 
 def import_and_choices(one: Store, other: Store, n: int) -> tuple[Act, Act]:
     id = uuid_of("import", str(n))
-    one.begin_import(ImportRecord(id, "me", "file", {}, {}))
+    one.put(IMPORT_TABLE, [ImportRecord(id, "me", "file", {}, {})])
     one.import_subscribers(people(n), import_id=id)
     late = [row.email_norm for row in people(n)[::-4]]
     return (

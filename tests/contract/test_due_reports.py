@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mailout.base import error_log
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.insight.page_status import report_rows
 from mailout.store import Store
 from tests.clocks import NOON
@@ -42,7 +42,7 @@ def test_nobody_else_becomes_due(store: Store) -> None:
 
 def test_each_error_is_reported_once_and_the_oldest_first(store: Store) -> None:
     errors = [ErrorRecord(f"E{n}", "m", "delivery", "ses", "x", "a@b.org", 2, NOON + n) for n in range(3)]
-    store.record_errors(errors)
+    store.put(ERROR_TABLE, errors)
     found = report_rows.unreported_errors(store, since=0.0)
     assert list(found.values()) == errors
     store.errors_reported(list(found)[:2])
@@ -52,8 +52,8 @@ def test_each_error_is_reported_once_and_the_oldest_first(store: Store) -> None:
 
 def test_errors_of_long_ago_are_left_alone(store: Store, factory: StoreFactory) -> None:
     """Who sets up the errors database after a year does not want that year in it."""
-    store.record_errors(
-        [ErrorRecord("OLD", "m", "content", at=NOON - 100), ErrorRecord("NEW", "m", "content")]
+    store.put(
+        ERROR_TABLE, [ErrorRecord("OLD", "m", "content", at=NOON - 100), ErrorRecord("NEW", "m", "content")]
     )
     assert [error.code for error in report_rows.unreported_errors(store, since=NOON - 10).values()] == ["NEW"]
     assert len(report_rows.unreported_errors(store, since=0.0, limit=1)) == 1

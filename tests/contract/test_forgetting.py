@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
+from mailout.insight.history.history_rows import ACT_TABLE
 from mailout.insight.history.port import Act
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.single_mails import SingleMail
@@ -20,8 +21,8 @@ def held(factory: StoreFactory, *tables: str) -> str:
 def test_an_address_is_erased_in_whichever_case_it_was_written(store: Store, factory: StoreFactory) -> None:
     """SES repeats an address as it was given, and an event that nobody can read is kept as it came."""
     dead_event(store, f'{{"broken": "Dan@Example.org", "and": "{OTHER}"', why="Dan@EXAMPLE.org: unreadable")
-    store.record_errors([ErrorRecord("x", "could not reach Dan@Example.org.", stage="delivery")])
-    store.write_act(Act("Dan@Example.org (192.0.2.1)", "signed in"))
+    store.put(ERROR_TABLE, [ErrorRecord("x", "could not reach Dan@Example.org.", stage="delivery")])
+    store.put(ACT_TABLE, [Act("Dan@Example.org (192.0.2.1)", "signed in")])
     store.forget(DAN, "forgotten:1")
     left = held(factory, "dead_letters", "error_records", "dashboard_acts").replace(OTHER, "somebody else")
     assert DAN not in left.lower()

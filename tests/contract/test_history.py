@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from mailout.base import error_log
 from mailout.base.ids import transactional_id, uuid_of
 from mailout.insight.history import history_rows
+from mailout.insight.history.history_rows import ACT_TABLE, keep_run, keep_written_pages
 from mailout.insight.history.port import REFUSALS_KEPT, Act, Refusal, WrittenPage, WrittenPages
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.model import Content
@@ -145,8 +146,8 @@ def test_a_mailouts_counts_get_a_row_for_each_change(store: Store, factory: Stor
 
 
 def test_acts_are_written_down_the_latest_first(store: Store) -> None:
-    store.write_act(Act("admin (127.0.0.1)", "paused a letter", "m1"))
-    store.write_act(Act("editor (127.0.0.1)", "asked for a test", "m2", at=NOON + 5))
+    store.put(ACT_TABLE, [Act("admin (127.0.0.1)", "paused a letter", "m1")])
+    store.put(ACT_TABLE, [Act("editor (127.0.0.1)", "asked for a test", "m2", at=NOON + 5)])
     latest, first = history_rows.acts(store)
     assert (latest.what, latest.at, first.who, first.at) == (
         "asked for a test",
@@ -197,9 +198,9 @@ def test_written_pages_are_replaced_whole_and_have_their_time(store: Store, fact
     assert history_rows.written_pages(store) is None
     first = WrittenPage("page-1", "Spring", "Draft", is_ready=False, list_key="weekly", edited_at=NOON)
     second = WrittenPage("page-2", "Summer", "Ready", is_ready=True, is_test=True, send_at=NOON + 60)
-    store.keep_written_pages([first, second])
+    keep_written_pages(store, [first, second])
     factory.set_now(NOON + 90)
-    store.keep_written_pages([second])
+    keep_written_pages(store, [second])
     assert history_rows.written_pages(store) == WrittenPages(NOON + 90, [second])
 
 
@@ -221,6 +222,6 @@ def test_refusals_are_counted_by_reason_and_only_the_latest_kinds_are_kept(
 def test_the_last_run_of_a_mailout_is_known(store: Store) -> None:
     id = enqueue(store, "page")
     assert history_rows.run_of(store, id) is None
-    store.keep_run(id, "run-1")
-    store.keep_run(id, "run-2")
+    keep_run(store, id, "run-1")
+    keep_run(store, id, "run-2")
     assert (history_rows.run_of(store, id), history_rows.run_of(store, "nothing")) == ("run-2", None)

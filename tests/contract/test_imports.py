@@ -8,6 +8,7 @@ from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
 from tests.clocks import NOON
@@ -24,7 +25,9 @@ DECIDED = {"columns": {"No newsletter": "(empty) → gets mail (2), x → unsubs
 def bring(
     store: Store, id: str, *emails: str, status: str = "active", lists: tuple[str, ...] = ()
 ) -> ImportCounts:
-    store.begin_import(ImportRecord(id, "ops (command line)", "people.csv", DECIDED, {"rows": len(emails)}))
+    store.put(
+        IMPORT_TABLE, [ImportRecord(id, "ops (command line)", "people.csv", DECIDED, {"rows": len(emails)})]
+    )
     return store.import_subscribers(
         [SubscriberRow(email, email, status=status, lists=lists) for email in emails], import_id=id
     )

@@ -16,8 +16,9 @@ from mailout.insight.alerts import alert_rows
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.port import ImportRecord, SubscriberRow
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.recovery import reap
@@ -232,8 +233,8 @@ def test_nobody_who_complained_gets_another_mail(store: Store, known: bool) -> N
 
 
 def test_a_stranger_joins_the_chosen_lists_alone(store: Store, factory: StoreFactory) -> None:
-    store.save_list(List("news", "News", public=True))
-    store.save_list(List("other", "Other", public=True))
+    store.put(LIST_TABLE, [List("news", "News", public=True)])
+    store.put(LIST_TABLE, [List("other", "Other", public=True)])
     ask(store)
     factory.set_now(NOON + 60)
     assert confirm(store) is Confirmed.JOINED
@@ -335,7 +336,7 @@ def test_two_clicks_at_once_are_one_consent(factory: StoreFactory) -> None:
 
 def test_an_undone_import_takes_nobody_away_who_confirmed_since(store: Store) -> None:
     id = uuid_of("import")
-    store.begin_import(ImportRecord(id, "me", "file.csv", {}, {}))
+    store.put(IMPORT_TABLE, [ImportRecord(id, "me", "file.csv", {}, {})])
     store.import_subscribers([SubscriberRow(ANN, ANN, lists=("news",))], import_id=id)
     confirm(store)
     assert store.undo_import(id).people == 0
@@ -491,8 +492,8 @@ def test_a_mail_of_a_list_is_not_sent_to_who_left_it_before(store: Store, leaves
 def test_who_is_owed_a_welcome(store: Store, factory: StoreFactory) -> None:
     """Who is new to a list that has a letter for it; not who was on it before, nor who has left."""
     for key in ("news", "weekly"):
-        store.save_list(List(key, key, public=True, welcome_ref=f"{key}.md"))
-    store.save_list(List("plain", "plain", public=True))
+        store.put(LIST_TABLE, [List(key, key, public=True, welcome_ref=f"{key}.md")])
+    store.put(LIST_TABLE, [List("plain", "plain", public=True)])
     subscribe(store, "bea@example.org", lists=("news",))
     factory.set_now(NOON + 10)
     for email in (ANN, "bea@example.org", "cat@example.org"):

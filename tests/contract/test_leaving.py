@@ -9,9 +9,10 @@ from hashlib import sha256
 import pytest
 
 from mailout.base import error_log
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import NotFound, StoreError
 from mailout.insight.history import history_rows
+from mailout.insight.history.history_rows import ACT_TABLE
 from mailout.insight.history.port import Act
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import Choice, ImportCounts, SubscriberRow
@@ -246,9 +247,9 @@ def test_a_forgotten_person_is_nowhere_and_the_counts_stay(store: Store, factory
     waiting = mailout(store, ANN, BOB, ref="waits")
     ann = next(row for row in outbox_rows.messages(store, id) if row["email"] == ANN)
     hear(store, ses_event("Bounce", ses_id=ann["ses_message_id"]))
-    store.record_errors([ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
+    store.put(ERROR_TABLE, [ErrorRecord("x", f"could not reach {ANN}", stage="delivery", email=ANN)])
     dead_event(store, json.dumps({"email": ANN}))
-    store.write_act(Act(f"{ANN} (192.0.2.1)", "signed in"))
+    store.put(ACT_TABLE, [Act(f"{ANN} (192.0.2.1)", "signed in")])
     before = store.mailout(id)
 
     done = store.forget(ANN, HASH)
@@ -270,7 +271,7 @@ def test_forgetting_somebody_changes_nothing_of_who_has_a_longer_address(
     store: Store, factory: StoreFactory
 ) -> None:
     other = f"jo{ANN}"
-    store.record_errors([ErrorRecord("x", f"neither {other} nor {ANN}.", stage="delivery")])
+    store.put(ERROR_TABLE, [ErrorRecord("x", f"neither {other} nor {ANN}.", stage="delivery")])
     dead_event(store, json.dumps({"emails": [other, ANN, f"{ANN}.au"], "said": f"550:\n{ANN}\t{ANN}"}))
     factory.raw(f"UPDATE dead_letters SET error = 'refused: {other}, {ANN}' RETURNING id")
     store.forget(ANN, HASH)

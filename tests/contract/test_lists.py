@@ -9,7 +9,7 @@ import pytest
 from mailout.base.errors import NotFound, UsageError
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_changes import add_list, edit_list
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.subscriber_rows import Wanted, matching
 from mailout.outbox.delivery.states import State
 from mailout.store import Store
@@ -105,11 +105,11 @@ def test_a_list_comes_back_as_it_was_saved(store: Store) -> None:
         True,
         "ref",
     )
-    store.save_list(full)
-    store.save_list(full)
+    store.put(LIST_TABLE, [full])
+    store.put(LIST_TABLE, [full])
     assert list_rows.by_key_or_name(store, "weekly") == full
     plain = List("weekly", "Weekly")
-    store.save_list(plain)
+    store.put(LIST_TABLE, [plain])
     assert list_rows.list_or_none(store, "weekly") == plain
     assert [one.key for one in list_rows.public_lists(store)] == ["general"]
 

@@ -10,6 +10,7 @@ import pytest
 from mailout.insight.reporting.details import census_lines
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
@@ -171,7 +172,7 @@ def test_no_choice_revives_whoever_is_gone(store: Store, gone: str) -> None:
 
 def test_who_has_chosen_is_not_taken_back_with_their_import(store: Store) -> None:
     id = "3f2a0000-0000-8000-8000-00000000000c"
-    store.begin_import(ImportRecord(id, "me", "people.csv", {}, {}))
+    store.put(IMPORT_TABLE, [ImportRecord(id, "me", "people.csv", {}, {})])
     rows = [SubscriberRow(email, email, lists=("new",)) for email in ("dan@example.org", "eva@example.org")]
     store.import_subscribers(rows, import_id=id)
     store.choose("dan@example.org", PAUSE)

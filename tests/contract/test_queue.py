@@ -6,6 +6,7 @@ import pytest
 
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import mailout_id, uuid_of
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.states import State
@@ -255,7 +256,7 @@ def test_what_is_sent_is_what_was_frozen_first(store: Store) -> None:
     """Editing the page while it is being sent must not give half the audience another letter."""
     id = enqueue(store)
     first = store.mailout(id).content_hash
-    other = store.put_content(Content("Edited", "<p>Edited</p>", "Edited"))
+    other = keep_content(store, Content("Edited", "<p>Edited</p>", "Edited"))
     again = store.set_content(id, other, "Edited")
     assert (again.content_hash, again.subject) == (first, "News")
 

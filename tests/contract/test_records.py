@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from mailout.base import error_log
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import NotFound
 from mailout.letters.content import content_rows
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content, mark
 from mailout.store import Store
 from tests.clocks import NOON
@@ -20,10 +21,10 @@ from tests.contract.stores import StoreFactory
 def test_content_comes_back_to_the_byte(store: Store) -> None:
     """Two renders of the same page are byte-identical, so what is kept must be too."""
     content = Content("Жизнь 📨", f"<p>{mark('unsubscribe_url')}</p>\r\n\t", "line\n\n" + mark("name"))
-    id = store.put_content(content)
+    id = keep_content(store, content)
     assert id == content.hash
     assert content_rows.content(store, id) == content
-    assert store.put_content(content) == id
+    assert keep_content(store, content) == id
 
 
 def test_content_that_is_not_there_is_named(store: Store) -> None:
@@ -36,9 +37,9 @@ def test_errors_are_read_newest_first_and_by_mailout(store: Store, factory: Stor
     full = ErrorRecord(
         "INVALID_RECIPIENT", "No such user", "delivery", "ses", id, "a@example.org", 3, NOON - 9
     )
-    store.record_errors([full])
+    store.put(ERROR_TABLE, [full])
     factory.set_now(NOON + 5)
-    store.record_errors([ErrorRecord("first", "", "content"), ErrorRecord("second", "", "content")])
+    store.put(ERROR_TABLE, [ErrorRecord("first", "", "content"), ErrorRecord("second", "", "content")])
     assert [error.code for error in error_log.errors(store)] == ["second", "first", "INVALID_RECIPIENT"]
     assert [error.at for error in error_log.errors(store)] == [NOON + 5, NOON + 5, NOON - 9]
     assert error_log.errors(store, id) == [full]

@@ -9,6 +9,7 @@ import pytest
 from mailout.base.ids import mailout_id, rehearsal_id
 from mailout.insight.page_status import report_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import REHEARSED
 from mailout.outbox.delivery.single_mails import Category
@@ -114,7 +115,7 @@ def test_only_a_test_that_reached_somebody_is_a_test(store: Store) -> None:
 def test_content_can_be_replaced_until_a_message_was_tried(store: Store) -> None:
     id = enqueue(store)
     edited = replace(LETTER, text="Hello again")
-    store.put_content(edited)
+    keep_content(store, edited)
     assert store.set_content(id, edited.hash, "News").content_hash == LETTER.hash
     assert store.set_content(id, edited.hash, "News", replace=True).content_hash == edited.hash
     begun = mailout(store, ANN, ref="begun")
@@ -129,7 +130,7 @@ def test_another_content_may_know_something_else_of_its_readers(store: Store) ->
     id = enqueue(store)
     freeze(store, id, attributes=["name"])
     edited = replace(LETTER, text="Hello again")
-    store.put_content(edited)
+    keep_content(store, edited)
     replaced = store.set_content(id, edited.hash, "News", replace=True)
     assert (replaced.frozen_at, replaced.ledger.recipients, replaced.ledger.pending) == (None, 0, 0)
     freeze(store, id, attributes=["name", "city"])

@@ -15,12 +15,14 @@ from mailout.base.ids import mailout_id
 from mailout.letters.audience.port import Choice, SubscriberRow
 from mailout.letters.audience.segment_tree import Segment, SegmentError, Tree, fold, lists_of
 from mailout.letters.audience.segments import read_segment
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.port import Recipient
+from mailout.outbox.queue.segment_names import SEGMENT_TABLE
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, enqueue, freeze, handed_mailout, result, states, subscribe
@@ -198,7 +200,7 @@ def test_a_segment_means_the_same_people_in_every_store(
 def test_what_was_counted_is_what_is_frozen(
     store: Store, people: dict[str, Person], tree: Tree, chunk: int
 ) -> None:
-    store.save_segment(Segment("chosen", "as it was written", tree))
+    store.put(SEGMENT_TABLE, [Segment("chosen", "as it was written", tree)])
     id = enqueue(store, ref=json.dumps([tree, chunk]), segment="chosen")
     counted = store.audience_size(None, tree)
     assert freeze(store, id, chunk=chunk) == counted
@@ -276,7 +278,7 @@ def test_another_content_takes_the_filter_anew(store: Store) -> None:
     freeze(store, id)
     segment_names.save(store, "some", 'email contains "ann"')
     other = LETTER_2
-    store.set_content(id, store.put_content(other), other.subject, replace=True)
+    store.set_content(id, keep_content(store, other), other.subject, replace=True)
     freeze(store, id)
     assert set(states(store, id)) == {"ann@example.org"}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
-from mailout.base.error_log import ERRORS, ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ERRORS, ErrorRecord
 from mailout.base.errors import StoreError
 from mailout.base.select import SELECT_LIMIT, View, every
 from mailout.letters.audience.port import SubscriberRow
@@ -43,11 +43,12 @@ HOSTILE = [
 
 
 def write(store: Store, *errors: tuple[str, str | None, int | None, float]) -> None:
-    store.record_errors(
+    store.put(
+        ERROR_TABLE,
         [
             ErrorRecord(code, "It failed.", "delivery", mailout=mailout, attempts=attempts, at=at)
             for code, mailout, attempts, at in errors
-        ]
+        ],
     )
 
 

@@ -13,7 +13,16 @@ from mailout.base.errors import NotFound, StoreError, UsageError
 from mailout.base.ids import transactional_id, uuid_of
 from mailout.base.signed_links import SignedLinks
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import KnownRecipient, Scope, hash_of, new_token, recipient_id
+from mailout.kinds.single_mails.companies import (
+    KnownRecipient,
+    Scope,
+    add_company,
+    add_token,
+    hash_of,
+    new_token,
+    recipient_id,
+    set_limits,
+)
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content import content_rows
 from mailout.letters.content.model import Content, mark
@@ -327,7 +336,7 @@ def test_recipients_are_made_changed_deleted_and_made_again(store: Store) -> Non
 
 def test_a_token_is_known_by_its_hash_until_it_is_revoked(store: Store) -> None:
     text, token = new_token("acme", [Scope.SEND], 60)
-    store.add_token(token)
+    add_token(store, token)
     assert [company.id for company in companies.companies(store)] == ["acme"]
     found = companies.token(store, hash_of(text))
     assert found is not None
@@ -349,21 +358,21 @@ def test_a_token_is_known_by_its_hash_until_it_is_revoked(store: Store) -> None:
 @pytest.mark.parametrize(("kind", "limits"), [("hour", (2, None)), ("day", (None, 2))])
 def test_a_companys_own_limit_holds(store: Store, kind: str, limits: tuple[int | None, int | None]) -> None:
     """Above or below the one for every company, and also where there is none."""
-    store.add_company("acme")
+    add_company(store, "acme")
     with pytest.raises(NotFound):
-        store.set_company_limits("nobody", 1, 1)
-    assert store.set_company_limits("acme", *limits).id == "acme"
+        set_limits(store, "nobody", 1, 1)
+    assert set_limits(store, "acme", *limits).id == "acme"
     store.accept_single_mails([mail(f"a{n}") for n in range(4)])
     store.accept_single_mails([mail(f"z{n}", company="zoo") for n in range(4)])
     begun = Sender(store, None).begin(8, buckets=buckets(NOON))
     assert sorted(row.company_id for row in begun) == ["acme"] * 2 + ["zoo"] * 4
-    store.set_company_limits("acme", None, None)
+    set_limits(store, "acme", None, None)
     assert len(Sender(store, None).begin(8, buckets=buckets(NOON))) == 2
 
 
 def test_a_companys_own_limit_holds_for_its_mailouts(store: Store) -> None:
-    store.add_company("acme")
-    store.set_company_limits("acme", 1, None)
+    add_company(store, "acme")
+    set_limits(store, "acme", 1, None)
     id = mailout(store, "a@example.org", "b@example.org", company_id="acme")
     sender = Sender(store, id)
     assert len(sender.begin(5, buckets=buckets(NOON))) == 1
@@ -446,8 +455,8 @@ def test_single_mails_go_before_a_mailout_while_somebody_sends_them(store: Store
 
 
 def test_a_full_company_keeps_no_mailout_waiting(store: Store) -> None:
-    store.add_company("zoo")
-    store.set_company_limits("zoo", 0, None)
+    add_company(store, "zoo")
+    set_limits(store, "zoo", 0, None)
     id = mailout(store, "a@example.org", "b@example.org")
     store.accept_single_mails([mail(f"{n}", company="zoo") for n in range(3)])
     Sender(store, None)
@@ -469,7 +478,7 @@ def test_who_waits_and_whether_anybody_serves_them(store: Store, factory: StoreF
     nothing = store.single_mails_waiting(rehearsal=True)
     assert (nothing.due_since, nothing.is_served, nothing.has_tokens) == (None, False, False)
     _, token = new_token("acme", [Scope.SEND], None)
-    store.add_token(token)
+    add_token(store, token)
     store.accept_single_mails([mail("a"), mail("later", send_at=NOON + 60)])
     factory.set_now(NOON + 7)
     waiting = store.single_mails_waiting(rehearsal=True)

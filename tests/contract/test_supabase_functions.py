@@ -6,7 +6,7 @@ import inspect
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,8 +24,10 @@ from mailout.adapters.supabase.acts import SQL_NAMES
 from mailout.adapters.supabase.client import LONG_ACTS
 from mailout.app.engine import Engine
 from mailout.app.forgetting import forget
+from mailout.base.errors import StoreError
 from mailout.base.ids import uuid_of
 from mailout.base.settings import load_settings
+from mailout.letters.audience.list_rows import LIST_TABLE, List, lists
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.pacing import PaceState, reserve
 from mailout.outbox.delivery.protocol import Bucket, Claimed, Pace, Step
@@ -48,6 +50,28 @@ def store(admin: psycopg.Connection[Any]) -> Iterator[SupabaseStore]:
     made = SupabaseStore.over(PostgresRpc(migrated()))
     yield made
     made.close()
+
+
+# ── what is put where ──
+
+
+@pytest.mark.parametrize(
+    "name", ["subscribers", "store_secrets", "read_lists", "lists; drop table lists", ""]
+)
+def test_rows_are_put_into_plain_tables_alone(store: SupabaseStore, name: str) -> None:
+    with pytest.raises(StoreError, match="Nothing is put into"):
+        store.put(replace(LIST_TABLE, name=name), [List("news", "News")])
+
+
+@pytest.mark.parametrize("column", ["key) select 1; --", "key, name", "nothing", "ctid", ""])
+@pytest.mark.parametrize("part", ["columns", "key", "anew"])
+def test_rows_are_put_into_columns_that_there_are(store: SupabaseStore, part: str, column: str) -> None:
+    names = {"columns": ["key", "name"], "key": ["key"], "anew": ["name"]}
+    names[part] = [*names[part], column]
+    given = [{"key": "news", "name": "News", column: "News"}]
+    with pytest.raises(StoreError, match="has no column"):
+        store.rpc("mailout_put", {"relation": "lists", **names, "moment": None, "given": given})
+    assert [one.key for one in lists(store)] == ["general"]
 
 
 # ── what Python says too ──

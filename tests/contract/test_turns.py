@@ -8,6 +8,7 @@ import pytest
 
 from mailout.base.errors import NotFound
 from mailout.base.ids import uuid_of
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
@@ -153,7 +154,7 @@ def test_the_same_content_to_the_same_list_is_found(store: Store, first: str) ->
 def test_another_list_other_content_or_a_test_are_something_else(store: Store, first: str) -> None:
     assert same(store, enqueue(store, "other list", list_key="daily")) is None
     assert same(store, enqueue(store, "everybody")) is None
-    other = store.put_content(Content("Other", "<p>Other</p>", "Other"))
+    other = keep_content(store, Content("Other", "<p>Other</p>", "Other"))
     edited = uuid_of("edited")
     enqueue(store, "bare", id=uuid_of("bare"), list_key="weekly", is_test=True)
     store.cancel(enqueue(store, "cancelled", id=uuid_of("cancelled"), list_key="weekly"))

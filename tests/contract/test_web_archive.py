@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mailout.base.errors import NotFound, UsageError
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.port import Kind
 from mailout.readers import web_archive
 from mailout.store import Store
@@ -20,7 +21,7 @@ def shown(store: Store) -> list[str]:
 
 
 def test_a_list_says_whether_its_letters_are_public_and_a_letter_may_say_otherwise(store: Store) -> None:
-    store.save_list(List("weekly", "Weekly", archive=True))
+    store.put(LIST_TABLE, [List("weekly", "Weekly", archive=True)])
     letter(store, "By its list", list_key="weekly", public=None)
     letter(store, "Not this one", list_key="weekly", public=False)
     letter(store, "Of no list", public=None)
@@ -70,7 +71,7 @@ def test_a_letter_keeps_its_name_whatever_its_subject_becomes(store: Store) -> N
     slug = store.mailout(id).slug
     assert slug == f"grosse-arger-privet-friend-{id[:6]}"
     other = content_of("Another subject")
-    store.set_content(id, store.put_content(other), other.subject, replace=True)
+    store.set_content(id, keep_content(store, other), other.subject, replace=True)
     send(store, id)
     (known,) = web_archive.web_letters(store)
     assert (known.title, known.slug) == ("Another subject", slug)
@@ -98,7 +99,7 @@ def test_what_has_no_page_for_everybody_cannot_be_published(store: Store) -> Non
 
 
 def test_letters_are_listed_with_their_lists_the_newest_first(store: Store, factory: StoreFactory) -> None:
-    store.save_list(List("weekly", "Weekly <news>", public=True))
+    store.put(LIST_TABLE, [List("weekly", "Weekly <news>", public=True)])
     letter(store, "First")
     factory.set_now(NOON + 60)
     letter(store, "Second", list_key="weekly")

@@ -18,7 +18,7 @@ from mailout.base import error_log
 from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.letters.audience import list_rows
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.content.from_settings import brand_of
 from mailout.letters.content.languages import language
 from mailout.outbox.delivery import outbox_rows
@@ -65,8 +65,9 @@ def clock() -> FakeClock:
 @pytest.fixture
 def store(factory: StoreFactory, clock: FakeClock, home: Path) -> Store:
     made = factory.make(clock)
-    made.save_list(
-        List("news", "News", public=True, from_name="The newsroom", welcome_ref=str(home / "hello.md"))
+    made.put(
+        LIST_TABLE,
+        [List("news", "News", public=True, from_name="The newsroom", welcome_ref=str(home / "hello.md"))],
     )
     return made
 
@@ -143,17 +144,17 @@ def test_who_joined_long_ago_is_not_welcomed_late(
     engine: Engine, store: Store, clock: FakeClock, home: Path
 ) -> None:
     """A list that is given a letter today must not write to everybody who ever joined it."""
-    store.save_list(List("news", "News", public=True))
+    store.put(LIST_TABLE, [List("news", "News", public=True)])
     confirm(store)
     clock.wall += WELCOME_SECONDS + 1
-    store.save_list(List("news", "News", public=True, welcome_ref=str(home / "hello.md")))
+    store.put(LIST_TABLE, [List("news", "News", public=True, welcome_ref=str(home / "hello.md"))])
     assert engine.welcomes.write() == 0
 
 
 def test_a_letter_that_cannot_be_read_holds_up_its_own_list_alone(
     engine: Engine, store: Store, home: Path, clock: FakeClock
 ) -> None:
-    store.save_list(List("daily", "Daily", public=True, welcome_ref=str(home / "gone.md")))
+    store.put(LIST_TABLE, [List("daily", "Daily", public=True, welcome_ref=str(home / "gone.md"))])
     confirm(store, ANN, "daily", "news")
     assert [engine.welcomes.write() for _ in range(3)] == [1, 0, 0]
     (error,) = error_log.errors(store)
@@ -230,7 +231,7 @@ def test_whatever_is_killed_there_is_one_confirmation_and_one_welcome(
         folder = tmp_path_factory.mktemp("home")
         clock = FakeClock()
         store = factory.make(clock)
-        store.save_list(List("news", "News", public=True, welcome_ref=str(home / "hello.md")))
+        store.put(LIST_TABLE, [List("news", "News", public=True, welcome_ref=str(home / "hello.md"))])
         mine = settings.model_copy(update={"mailout_home": folder})
         dies = Dies(store, at, after=after)
         machine = Machine(folder / "journal")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mailout.base.ids import transactional_id
+from mailout.letters.content.content_rows import keep_content
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.port import StatusChange
 from mailout.store import Store
@@ -18,7 +19,7 @@ class Outbox:
 
     def __init__(self, store: Store, factory: StoreFactory) -> None:
         self._factory = factory
-        self._content = store.put_content(LETTER)
+        self._content = keep_content(store, LETTER)
         self._count = 0
 
     def add(self, email: str, *, company: str = "acme", category: str | None = "transactional") -> str:

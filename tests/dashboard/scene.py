@@ -11,11 +11,13 @@ from zoneinfo import ZoneInfo
 from mailout.adapters.markdown_file import read_markdown, read_picture
 from mailout.adapters.media_folder import MediaFolder
 from mailout.adapters.sqlite import SqliteStore
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.ids import mailout_id, test_run_id
+from mailout.insight.history.history_rows import ACT_TABLE
 from mailout.insight.history.port import Act, day_of
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.media import keep_media
@@ -39,7 +41,7 @@ ZONE = ZoneInfo("Europe/Lisbon")
 class Scene:
     def __init__(self, store: SqliteStore, home: Path) -> None:
         self.store = store
-        self.hash = store.put_content(_example(home))
+        self.hash = keep_content(store, _example(home))
 
     def people(self, n: int, listed: str = "newsletter") -> None:
         rows = [
@@ -128,9 +130,9 @@ def fill(store: SqliteStore, home: Path) -> dict[str, str]:
     store.import_subscribers(
         [SubscriberRow("odd@example.org", "odd@example.org", attributes={"name": SCRIPT}, lists=(SCRIPT,))]
     )
-    store.record_errors([ErrorRecord("content_block_unsupported", SCRIPT, "content", mailout=ids["test"])])
+    store.put(ERROR_TABLE, [ErrorRecord("content_block_unsupported", SCRIPT, "content", mailout=ids["test"])])
     dead_event(store, SCRIPT, SCRIPT)
-    store.write_act(Act("admin (127.0.0.1)", "paused a letter", ids["odd"]))
+    store.put(ACT_TABLE, [Act("admin (127.0.0.1)", "paused a letter", ids["odd"])])
     scene.days(60, active)
     return ids
 

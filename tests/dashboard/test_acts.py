@@ -18,6 +18,7 @@ from gateway.dashboard.forms import UPLOAD_KEPT_SECONDS, KeptFiles
 from mailout.base import error_log
 from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
+from mailout.insight.history.history_rows import keep_run, keep_written_pages
 from mailout.insight.history.port import WrittenPage
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
@@ -489,11 +490,12 @@ def test_drafts_are_shown_as_the_watch_read_them(dashboard: Site, filled: Path, 
     page = "/letters?show=drafts"
     assert "NOTION_TOKEN" in dashboard.client.get(page).text
     later = dashboard.store.now() + 86_400
-    dashboard.store.keep_written_pages(
+    keep_written_pages(
+        dashboard.store,
         [
             WrittenPage(PAGE, SCRIPT, "Draft", is_ready=False, list_key=SCRIPT),
             WrittenPage("x", "Winter", "Ready", is_ready=True, send_at=later),
-        ]
+        ],
     )
     shown = dashboard.client.get(page).text
     assert f'href="/draft?ref={PAGE}"' in shown
@@ -512,7 +514,7 @@ def test_one_letter_leads_to_its_run_in_prefect(filled: Path, tmp_path: Path) ->
         shown.sign_in()
         page = f"/letters/{shown.ids['sent']}"
         assert "prefect.example" not in shown.client.get(page).text
-        shown.store.keep_run(shown.ids["sent"], "run-1")
+        keep_run(shown.store, shown.ids["sent"], "run-1")
         assert 'href="https://prefect.example/runs/run-1"' in shown.client.get(page).text
 
 

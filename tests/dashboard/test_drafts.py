@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.ids import mailout_id
 from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
@@ -218,7 +218,7 @@ def test_a_page_that_is_ready_shows_at_once_with_why_not_yet(desk: Site, notion:
     desk.store.pause_all(False)
     assert "it is read and sent within a minute or two" in desk.client.get("/letters/drafts").text
     write(notion, "Hi", status="Failed")
-    desk.store.record_errors([ErrorRecord("empty_body", "There is no text.", "content", mailout=PAGE)])
+    desk.store.put(ERROR_TABLE, [ErrorRecord("empty_body", "There is no text.", "content", mailout=PAGE)])
     assert "It was not sent: There is no text." in desk.client.get("/letters/drafts").text
 
 
@@ -227,7 +227,7 @@ def test_a_letter_that_was_stopped_is_on_home_under_letters_and_leads_to_its_pag
 ) -> None:
     """`All is well` while three letters had failed: nobody would have looked."""
     other = "2429989f-e8ac-4eff-bc8f-57f56486db54"
-    desk.store.record_errors([ErrorRecord("empty_body", "There is no text.", "content", mailout=other)])
+    desk.store.put(ERROR_TABLE, [ErrorRecord("empty_body", "There is no text.", "content", mailout=other)])
     for page in ("/", "/problems", "/letters?show=failed"):
         shown = desk.client.get(page).text
         assert "It was not sent: There is no text." in shown, page
@@ -244,7 +244,7 @@ def test_a_letter_that_was_stopped_is_on_home_under_letters_and_leads_to_its_pag
 
 def test_a_problem_says_no_path_of_the_server(desk: Site) -> None:
     message = "The picture /home/ana/mailout/boat.png cannot be read; see https://example.org/a/b."
-    desk.store.record_errors([ErrorRecord("media_unavailable", message, "content", mailout="a.md")])
+    desk.store.put(ERROR_TABLE, [ErrorRecord("media_unavailable", message, "content", mailout="a.md")])
     page = desk.client.get("/problems").text
     assert "The picture boat.png cannot be read; see https://example.org/a/b." in page
     assert "/home/ana" not in page

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mailout.base.time_format import iso
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from tests.contract.test_join import ANN, WORDING, ask, confirmation
 from tests.dashboard.conftest import EDITOR, site
 from tests.dashboard.scene import SCRIPT
@@ -20,7 +20,7 @@ def test_sign_ups_are_counted_by_day_and_list_and_nobody_is_named(filled: Path, 
     }
     with site(filled, tmp_path / "home", from_email="news@example.org", **settings) as opened:
         store, today = opened.store, iso(opened.store.now())[:10]
-        store.save_list(List("news", f"News {SCRIPT}", public=True))
+        store.put(LIST_TABLE, [List("news", f"News {SCRIPT}", public=True)])
         for n in range(3):
             ask(store, f"stranger{n}@example.org")
         ask(store, "stranger0@example.org")

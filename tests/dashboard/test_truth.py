@@ -16,6 +16,7 @@ from mailout.base.ids import mailout_id
 from mailout.insight.history import history_rows
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
@@ -154,7 +155,7 @@ def test_a_mail_is_shown_without_marks_or_braces(dashboard: Site) -> None:
         f' {mark("html:shoe_size")}</p><a href="{mark("unsubscribe_url")}">bye</a>',
         "text",
     )
-    store.put_content(content)
+    keep_content(store, content)
     with store.db.write() as tx:
         tx.execute(
             "UPDATE campaign_queue SET content_hash = ?, subject = ? WHERE id = ?",

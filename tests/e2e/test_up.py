@@ -20,7 +20,7 @@ from cli.interrupted import interrupted_mailouts
 from cli.processes.prefect_api import headers
 from mailout.app import wiring
 from mailout.base.settings import load_settings
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from mailout.outbox.queue.mailout import Status
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
@@ -152,7 +152,7 @@ def stopped_it_leaves_no_message_in_doubt(mailout: Commands, port: int, prefect_
     log = mailout.folder / "up.log"
     token, known = new_token("shop", tuple(Scope), None)
     with closing(mailout.store()) as store:
-        store.add_token(known)
+        add_token(store, known)
     with up(mailout, port, prefect_port, "--workers", "2") as process:
         assert answers(f"{gateway}/health")
         server = server_of(mailout, prefect_port)

@@ -11,7 +11,7 @@ from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout.base import error_log, ids
 from mailout.kinds.mailouts import requests
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
@@ -114,7 +114,7 @@ def test_a_draft_that_a_webhook_names_stays_a_draft(
 def test_who_joined_is_welcomed_by_the_queue_and_once(engine_with: Build, letter: str) -> None:
     """Nobody else writes welcome letters: a reader who confirmed would hear nothing."""
     engine = engine_with()
-    engine.store.save_list(List("news", "News", public=True, welcome_ref=letter))
+    engine.store.put(LIST_TABLE, [List("news", "News", public=True, welcome_ref=letter)])
     engine.store.confirm_sign_up(confirmation("dora@example.org", "news", at=engine.store.now() - 1))
     assert run(run_queue).message == "Nothing is due."
     assert run(run_queue).message == "Nothing is due."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mailout.base import ids
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.footer import Footer
 from mailout.letters.content.layout import render
 from mailout.letters.content.markdown import parse_markdown
@@ -35,7 +36,7 @@ def letter(
     subscribe(store, "ann@example.org", lists=(list_key,) if list_key else ())
     new = {"kind": Kind.MARKDOWN, "ref": ref, "public": True, "slug": slug_of(content.subject, id)} | fields
     store.enqueue(NewMailout(id=id, subject=as_written(content.subject), **new))
-    store.set_content(id, store.put_content(content), as_written(content.subject))
+    store.set_content(id, keep_content(store, content), as_written(content.subject))
     if sent:
         send(store, id)
     return id

@@ -19,7 +19,7 @@ from mailout.base.signed_links import SignedLinks
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.languages import language, shipped
 from mailout.outbox.delivery import outbox_rows
@@ -36,10 +36,10 @@ PUBLIC = "https://mail.example.org"
 
 @pytest.fixture(autouse=True)
 def lists(store: SqliteStore) -> None:
-    store.save_list(List("general", "Everything", public=False))
-    store.save_list(List("news", "News & views", "Each <Monday>.", public=True))
-    store.save_list(List("weekly", "Weekly", public=True))
-    store.save_list(List("staff", "Staff"))
+    store.put(LIST_TABLE, [List("general", "Everything", public=False)])
+    store.put(LIST_TABLE, [List("news", "News & views", "Each <Monday>.", public=True)])
+    store.put(LIST_TABLE, [List("weekly", "Weekly", public=True)])
+    store.put(LIST_TABLE, [List("staff", "Staff")])
 
 
 @pytest.fixture

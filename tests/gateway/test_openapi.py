@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from mailout.adapters.sqlite import SqliteStore
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from tests.gateway.conftest import Open
 
 CHECKS = [
@@ -39,7 +39,7 @@ OPERATIONS = [
 @pytest.fixture
 def described(open_gateway: Open, store: SqliteStore) -> tuple[schemathesis.BaseSchema, str, str]:
     text, token = new_token("acme", tuple(Scope), None)
-    store.add_token(token)
+    add_token(store, token)
     client = open_gateway(unsubscribe_base_url="https://x.y/unsubscribe")
     document = client.get("/openapi.json").json()
     return schemathesis.openapi.from_dict(document), str(client.base_url), text

@@ -24,6 +24,7 @@ from mailout.base.ids import mailout_id
 from mailout.base.settings import Settings
 from mailout.insight.page_status import report_rows
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Pace, Result, Step
@@ -53,7 +54,7 @@ def add(store: SqliteStore, ref: str, people: int, **fields: Any) -> str:
     id = mailout_id(ref)
     fields.setdefault("is_rehearsal", True)  # this gateway's transport is the folder
     store.enqueue(NewMailout(id=id, kind=Kind.NOTION, ref=ref, subject=ref, list_key=ref, **fields))
-    store.set_content(id, store.put_content(Content(ref, "<p>x</p>", "x")), ref)
+    store.set_content(id, keep_content(store, Content(ref, "<p>x</p>", "x")), ref)
     while store.freeze_subscribers(id) is not None:
         continue
     return id

@@ -18,7 +18,7 @@ from mailout.base.time_format import iso
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from mailout.letters.content import content_rows
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, mark
 from mailout.letters.content.plaintext import plain_text
@@ -62,7 +62,7 @@ def company(open_gateway: Open, store: SqliteStore) -> Company:
         name: str = "acme", *, scopes: tuple[Scope, ...] = tuple(Scope), limit: int | None = None
     ) -> Api:
         text, token = new_token(name, scopes, limit)
-        store.add_token(token)
+        add_token(store, token)
         if not client:
             client.append(open_gateway(unsubscribe_base_url="https://x.y/unsubscribe"))
         return Api(client[0], text)

@@ -29,7 +29,7 @@ from mailout.base.errors import StoreUnavailable
 from mailout.base.settings import Settings
 from mailout.insight.history import history_rows
 from mailout.kinds.mailouts.requests import EVENT_SECONDS
-from mailout.kinds.single_mails.companies import Scope, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from mailout.letters.content.port import Kind
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.ingest import QueueMessage
@@ -132,7 +132,7 @@ def test_a_mail_to_people_wakes_nobody_who_only_rehearses(store: SqliteStore, wa
 
 def test_single_mails_get_a_sender_which_is_given_time_to_start(store: SqliteStore, watched: Watched) -> None:
     assert watched.events() == []
-    store.add_token(new_token("acme", [Scope.SEND], None)[1])
+    add_token(store, new_token("acme", [Scope.SEND], None)[1])
     assert watched.events(2) == [SINGLE_MAILS_EVENT]
     for _ in range(20):  # no schedule would find them: the pauses must not grow
         assert watched.events(FLOW_START_SECONDS - 1) == []

@@ -25,9 +25,10 @@ from mailout.base.settings import Settings
 from mailout.base.signed_links import SignedLinks, Tokens
 from mailout.insight.retention.archive_file import ArchiveFolder
 from mailout.insight.retention.archiving import Archiving
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content import content_rows
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.from_settings import view_url
 from mailout.letters.content.model import VIEW_URL
 from mailout.letters.content.port import Kind
@@ -237,7 +238,7 @@ def test_each_variant_of_an_article_has_its_own_page(store: SqliteStore, site: C
     id = ids.article_id("spring", "batch")
     store.enqueue(NewMailout(id=id, kind=Kind.ARTICLE, ref="budget", public=False))
     people = [
-        Recipient(f"{place.lower()}@example.org", content_hash=store.put_content(content))
+        Recipient(f"{place.lower()}@example.org", content_hash=keep_content(store, content))
         for place, content in contents.items()
     ]
     store.freeze_recipients(id, people)
@@ -304,7 +305,7 @@ def test_a_letter_to_one_reader_at_a_time_can_be_seen_too(store: SqliteStore, si
         reply_to=None,
         view_url=partial(view_url, Settings(public_url=HOST, unsubscribe_secret=SECRET), None),
     )
-    hash = store.put_content(content_of("Welcome"))
+    hash = keep_content(store, content_of("Welcome"))
     attempt = Attempt(ids.message_id("welcome", "ann@example.org"), 1)
     claimed = Claimed(attempt, 1, 1, "ann@example.org", hash, None, "x", None, {}, 0.0, category="marketing")
     link = compose(claimed).values[VIEW_URL]
@@ -366,7 +367,7 @@ def test_the_archive_shows_twenty_a_page_the_newest_first(
 
 
 def test_a_list_has_its_own_page_and_feed(store: SqliteStore, site: Client) -> None:
-    store.save_list(List("weekly", "Weekly & co", archive=True))
+    store.put(LIST_TABLE, [List("weekly", "Weekly & co", archive=True)])
     some = letter(store, "For some", list_key="weekly")
     letter(store, "For all")
     assert titles(site.get("/archive?list=weekly")) == ["For some"]
@@ -409,7 +410,7 @@ def test_a_letters_page_is_the_letter_with_its_neighbours_around_it(
 
 
 def test_a_public_letter_is_byte_equal_for_two_readers(store: SqliteStore, site: Client) -> None:
-    store.save_list(List("weekly", "Weekly", archive=True))
+    store.put(LIST_TABLE, [List("weekly", "Weekly", archive=True)])
     id = letter(store, "News", list_key="weekly")
     letter(store, "More")
     paths = ("/archive/feed.xml", "/archive", "/archive/sitemap.xml", f"/archive/{slug(store, id)}")
@@ -474,7 +475,7 @@ def test_tricks_in_a_letters_name_lead_nowhere(store: SqliteStore, site: Client,
 
 
 def test_what_people_wrote_is_words_everywhere(store: SqliteStore, site: Client) -> None:
-    store.save_list(List("x", f"List {SCRIPT}\"'&", archive=True))
+    store.put(LIST_TABLE, [List("x", f"List {SCRIPT}\"'&", archive=True)])
     letter(store, "Other")
     id = letter(
         store, f'{SCRIPT}"&', list_key="x", content=content_of(f'{SCRIPT}"&', f"{SCRIPT} ]]> &amp; <b>")
@@ -514,8 +515,8 @@ def test_the_pages_speak_the_letters_language(store: SqliteStore, open_gateway: 
 def test_where_sign_up_is_on_the_form_stands_below_a_letter_of_a_list_that_anybody_may_join(
     store: SqliteStore, open_gateway: Open
 ) -> None:
-    store.save_list(List("closed", "Closed", archive=True))
-    store.save_list(List("open", "Open", public=True, archive=True))
+    store.put(LIST_TABLE, [List("closed", "Closed", archive=True)])
+    store.put(LIST_TABLE, [List("open", "Open", public=True, archive=True)])
     closed, opened = (letter(store, f"Of {key}", list_key=key) for key in ("closed", "open"))
     on = open_gateway(public_url=HOST, signup=True)
     form = on.get(f"/archive/{slug(store, opened)}").text

@@ -17,7 +17,7 @@ from mailout.adapters.sqlite.outbox import SqliteOutbox
 from mailout.adapters.sqlite.queue import SqliteQueue
 from mailout.adapters.sqlite.records import SqliteRecords
 from mailout.adapters.sqlite.segments import SqliteSegments
-from mailout.adapters.sqlite.select import SqliteReads
+from mailout.adapters.sqlite.select import SqliteRows
 from mailout.adapters.sqlite.sign_ups import SqliteSignUps
 from mailout.adapters.sqlite.single_mails import SqliteSingleMails
 from mailout.adapters.sqlite.subscribers import SqliteSubscribers
@@ -29,7 +29,7 @@ WAL_RESET_MENDED = (3, 51, 3)
 
 
 class SqliteStore(
-    SqliteReads,
+    SqliteRows,
     SqliteOutbox,
     SqliteQueue,
     SqliteFreezing,

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from mailout.adapters.sqlite.database import Database
-from mailout.base.error_log import ErrorRecord
 from mailout.insight.alerts.port import KnownAlert
 from mailout.insight.history.port import (
     EVENTS_COME_FOR,
     LISTED,
     REFUSALS_KEPT,
-    WRITTEN_PAGES,
-    Act,
-    WrittenPage,
     spread,
 )
 from mailout.insight.metrics.port import Sample
-from mailout.letters.content.model import Content
 
 _RECENT = """
 SELECT id, sent, failed, metrics FROM campaign_queue
@@ -30,22 +24,6 @@ class SqliteRecords:
     """Fulfils `ErrorLog`, `History`, and what `PageStore`, `AlertStore`, `MetricsStore` add."""
 
     db: Database
-
-    def put_content(self, content: Content) -> str:
-        self.db.change(
-            "INSERT INTO contents VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (content.hash, content.subject, content.html, content.text, self.db.clock.now()),
-        )
-        return content.hash
-
-    def record_errors(self, errors: Sequence[ErrorRecord]) -> None:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            tx.executemany(
-                "INSERT INTO error_records (at, mailout, stage, provider, email, code, message, attempts)"
-                " VALUES (:at, :mailout, :stage, :provider, :email, :code, :message, :attempts)",
-                [asdict(error) | {"at": error.at or now} for error in errors],
-            )
 
     def drop_dead_letter(self, id: str) -> bool:
         return self.db.change("DELETE FROM dead_letters WHERE id = ?", (id,)) == 1
@@ -156,12 +134,6 @@ class SqliteRecords:
                         (row["id"], now, json.dumps(counts)),
                     )
 
-    def write_act(self, act: Act) -> None:
-        self.db.change(
-            "INSERT INTO dashboard_acts (at, who, what, about) VALUES (?, ?, ?, ?)",
-            (act.at or self.db.clock.now(), act.who, act.what, act.about),
-        )
-
     def end_login(self, id: str, ends_at: float) -> bool:
         with self.db.write() as tx:
             tx.execute("DELETE FROM ended_logins WHERE ends_at <= ?", (self.db.clock.now(),))
@@ -183,13 +155,6 @@ class SqliteRecords:
             tx.execute("DELETE FROM dead_letters WHERE id = ?", (id,))
             return True
 
-    def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
-        value = json.dumps([asdict(page) for page in pages])
-        self.db.change(
-            "INSERT OR REPLACE INTO dashboard_notes VALUES (?, ?, ?)",
-            (WRITTEN_PAGES, self.db.clock.now(), value),
-        )
-
     def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
         with self.db.write() as tx:
             now = self.db.clock.now()
@@ -203,6 +168,3 @@ class SqliteRecords:
                 " (SELECT path, why FROM refused_requests ORDER BY last_at DESC, path, why LIMIT ?)",
                 (REFUSALS_KEPT,),
             )
-
-    def keep_run(self, id: str, run_id: str) -> None:
-        self.db.change("INSERT OR REPLACE INTO mailout_runs VALUES (?, ?)", (id, run_id))

@@ -14,7 +14,6 @@ from mailout.letters.audience.segment_tree import (
     EMAIL,
     JOINED,
     WHITE_SPACE,
-    Segment,
     Tree,
     leaves,
     lists_of,
@@ -213,20 +212,6 @@ class SqliteSegments:
     """Fulfils the part of `Subscribers` that is about segments."""
 
     db: Database
-
-    def save_segment(self, segment: Segment) -> None:
-        self.db.change(
-            "INSERT INTO segments (name, filter, tree, hash, updated_at) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET filter = excluded.filter, tree = excluded.tree,"
-            " hash = excluded.hash, updated_at = excluded.updated_at",
-            (
-                segment.name,
-                segment.filter,
-                json.dumps(segment.tree, ensure_ascii=False),
-                segment.hash,
-                self.db.clock.now(),
-            ),
-        )
 
     def delete_segment(self, name: str) -> bool:
         with self.db.write() as tx:

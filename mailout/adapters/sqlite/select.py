@@ -1,4 +1,4 @@
-"""`select` on SQLite: one view, checked names, values as parameters."""
+"""`select` and `put` on SQLite: one view or table, checked names, values as parameters."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.base.errors import StoreError
-from mailout.base.select import SELECT_LIMIT, Condition, Filters, Row, Selection, View
+from mailout.base.select import SELECT_LIMIT, Condition, Filters, Row, Selection, Table, View
 
 _COLUMNS = """SELECT c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
     WHERE m.type = 'view' AND m.name = ? AND m.name LIKE 'read\\_%' ESCAPE '\\'"""
 
 
-class SqliteReads:
-    """Fulfils `Reads`."""
+class SqliteRows:
+    """Fulfils `Reads` and `Writes`."""
 
     db: Database
 
@@ -53,6 +53,21 @@ class SqliteReads:
             found.append(view.read(values))
         return found
 
+    def put(self, table: Table[Row], rows: Sequence[Row]) -> None:
+        changes = ", ".join(f"{name} = excluded.{name}" for name in map(_quoted, table.anew))
+        known = f"ON CONFLICT DO {f'UPDATE SET {changes}' if changes else 'NOTHING'}" if table.key else ""
+        sql = (
+            f"INSERT INTO {table.name} ({', '.join(map(_quoted, table.columns))})"  # noqa: S608 (a room's constants)
+            f" VALUES ({', '.join(f':{name}' for name in table.columns)}) {known}"
+        )
+        with self.db.write() as tx:
+            now = self.db.clock.now()
+            for row in rows:
+                values = {name: _stored(value) for name, value in table.values(row).items()}
+                if table.at and values[table.at] is None:
+                    values[table.at] = now
+                tx.execute(sql, values)
+
     def _check(self, view: View[Any], used: Sequence[str]) -> None:
         known = self.db.views.get(view.name)
         if known is None:
@@ -83,6 +98,10 @@ def _condition(one: Condition) -> str:
 
 def _parameter(one: Condition) -> Any:
     return json.dumps(one.value) if one.operator == "in" else one.value
+
+
+def _stored(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping | list | tuple) else value
 
 
 def _decoders(view: View[Any]) -> Mapping[str, Callable[[Any], Any]]:

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mailout.adapters.sqlite.database import Database
-from mailout.base.errors import NotFound
-from mailout.kinds.single_mails.companies import Company, KnownRecipient, Token, recipient_id
+from mailout.kinds.single_mails.companies import KnownRecipient, recipient_id
 from mailout.outbox.delivery.port import REHEARSING
 from mailout.outbox.delivery.protocol import REHEARSED
 from mailout.outbox.delivery.single_mails import (
@@ -121,32 +120,6 @@ class SqliteSingleMails:
             (self.db.clock.now(), REHEARSING, session),
         )
         return not rows or bool(rows[0][0])
-
-    def add_company(self, id: str) -> Company:
-        with self.db.write() as tx:
-            _add_company(tx, id, self.db.clock.now())
-            return Company(*tx.execute(f"SELECT {_COMPANY} FROM companies WHERE id = ?", (id,)).fetchone())  # noqa: S608
-
-    def set_company_limits(self, id: str, per_hour: int | None, per_day: int | None) -> Company:
-        with self.db.write() as tx:
-            row = tx.execute(
-                "UPDATE companies SET limit_per_hour = ?, limit_per_day = ? WHERE id = ?"  # noqa: S608
-                f" RETURNING {_COMPANY}",
-                (per_hour, per_day, id),
-            ).fetchone()
-        if row is None:
-            raise NotFound(f"There is no company {id}.", remedy="`mailout companies list` shows them.")
-        return Company(*row)
-
-    def add_token(self, token: Token) -> None:
-        with self.db.write() as tx:
-            now = self.db.clock.now()
-            _add_company(tx, token.company_id, now)
-            tx.execute(
-                "INSERT INTO api_tokens (token_hash, company_id, created_at, id, scopes, limit_per_minute)"
-                " VALUES (:token_hash, :company_id, :created_at, :id, :scopes, :limit_per_minute)",
-                asdict(token) | {"created_at": now, "scopes": ",".join(token.scopes)},
-            )
 
     def revoke_token(self, id: str) -> bool:
         revoked = self.db.change(

@@ -14,11 +14,9 @@ from mailout.adapters.sqlite.segments import audience
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
-from mailout.letters.audience.list_rows import List
 from mailout.letters.audience.port import (
     Choice,
     ImportCounts,
-    ImportRecord,
     Lacking,
     SubscriberRow,
     Undone,
@@ -48,16 +46,6 @@ _RAISE_HARD_STATUS = """UPDATE subscribers SET hard_status = nullif(?2, 'bounced
     WHERE email_norm = ?1 AND ?2 <> 'active' AND hard_status IS NOT NULL
       AND (hard_status = 'active' OR ?2 = 'bounced')"""
 """Soft bounces may be taken back; what a file or a person says besides is not lost with them."""
-
-
-_SAVE_LIST = """INSERT INTO lists (key, name, description, public, from_name, reply_to, footer, brand,
-        archive, welcome_ref)
-    VALUES (:key, :name, :description, :public, :from_name, :reply_to, :footer, :brand, :archive,
-        :welcome_ref)
-    ON CONFLICT (key) DO UPDATE SET name = excluded.name, description = excluded.description,
-        public = excluded.public, from_name = excluded.from_name, reply_to = excluded.reply_to,
-        footer = excluded.footer, brand = excluded.brand, archive = excluded.archive,
-        welcome_ref = excluded.welcome_ref"""
 
 
 _JOIN_LIST = """INSERT INTO subscriptions (email, list_key, joined_at) VALUES (?, ?, ?)
@@ -144,15 +132,6 @@ class SqliteSubscribers:
                 _count_changes(tx, import_id, counts)
             return counts
 
-    def begin_import(self, record: ImportRecord) -> None:
-        self.db.change(
-            "INSERT INTO imports (id, at, by, file, decisions, counts) VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                *(record.id, self.db.clock.now(), record.by, record.file),
-                *(json.dumps(record.decisions), json.dumps(record.counts)),
-            ),
-        )
-
     def undo_import(self, id: str) -> Undone:
         with self.db.write() as tx:
             row = tx.execute("SELECT * FROM imports WHERE id = ?", (id,)).fetchone()
@@ -233,10 +212,6 @@ class SqliteSubscribers:
             # They have spoken for themselves: no import has them to take back any more.
             tx.execute("DELETE FROM import_people WHERE email = ?", (email_norm,))
             return True
-
-    def save_list(self, one: List) -> None:
-        with self.db.write() as tx:
-            tx.execute(_SAVE_LIST, {**asdict(one), "brand": _json(one.brand)})
 
     def normalise_addresses(self) -> int:
         """Nothing to do: every row has come through an import."""

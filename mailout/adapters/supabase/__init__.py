@@ -14,12 +14,11 @@ from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.adapters.supabase.rpc import Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.base.errors import StoreError
-from mailout.base.select import SELECT_LIMIT, Filters, Row, Selection, View
+from mailout.base.select import SELECT_LIMIT, Filters, Row, Selection, Table, View
 from mailout.insight.alerts.port import SIGN_UP_BRAKE, KnownAlert
 from mailout.insight.doctor.checks import Check
-from mailout.insight.history.port import EVENTS_COME_FOR, LISTED, REFUSALS_KEPT, Act, spread
+from mailout.insight.history.port import EVENTS_COME_FOR, LISTED, REFUSALS_KEPT, spread
 from mailout.insight.metrics.port import Sample
-from mailout.letters.content.model import Content
 from mailout.outbox.delivery.port import QUOTA_OVERLAP_SECONDS
 from mailout.outbox.delivery.protocol import Step, StepReply
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
@@ -107,6 +106,12 @@ class SupabaseStore(SupabaseSubscribers, Store):
                     row[name] = codec.seconds(row[name])
         return [view.read(row) for row in rows]
 
+    def put(self, table: Table[Row], rows: Sequence[Row]) -> None:
+        """The SQL function checks the names and takes the values as parameters."""
+        names = {"columns": list(table.columns), "key": list(table.key), "anew": list(table.anew)}
+        given = to_jsonable_python([table.values(row) for row in rows])
+        self.rpc("mailout_put", {"relation": table.name, **names, "moment": table.at, "given": given})
+
     # ── The outbox: `step`, what moves many rows in parts, and rules that SQL is told ──
 
     def step(self, step: Step) -> StepReply:
@@ -186,9 +191,6 @@ class SupabaseStore(SupabaseSubscribers, Store):
 
     # ── What is written down: contents, alerts, counts, history ──
 
-    def put_content(self, content: Content) -> str:
-        return str(self.rpc("mailout_put_content", codec.content(content)))
-
     def claim_alert(self, known: KnownAlert) -> bool:
         return bool(self.rpc("mailout_claim_alert", {"key": known.key, "tries": known.tries}))
 
@@ -203,9 +205,6 @@ class SupabaseStore(SupabaseSubscribers, Store):
     def keep_counts(self, day: str) -> None:
         params = {"day": day, "listed": LISTED, "events_come_for": EVENTS_COME_FOR}
         self.rpc("mailout_keep_counts", params)
-
-    def write_act(self, act: Act) -> None:
-        self.rpc("mailout_write_act", asdict(act))
 
     def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
         rows = [{"path": path, "why": why, "n": n} for (path, why), n in counts.items()]

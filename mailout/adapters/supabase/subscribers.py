@@ -10,7 +10,7 @@ from mailout.adapters.supabase.rpc import Rpc, Taken, until_free
 from mailout.base.addresses import Dropped, normalise
 from mailout.kinds.articles.port import Member
 from mailout.letters.audience.port import ImportCounts, SubscriberRow, stronger
-from mailout.letters.audience.segment_tree import Segment, Tree
+from mailout.letters.audience.segment_tree import Tree
 
 _PART = 5_000
 
@@ -45,10 +45,6 @@ class SupabaseSubscribers:
             done += self.rpc("mailout_normalise_addresses", {"addresses": addresses})
             after = page[-1]["id"]
         return done
-
-    def save_segment(self, segment: Segment) -> None:
-        given = {name: getattr(segment, name) for name in ("name", "filter", "tree", "hash")}
-        self.rpc("mailout_save_segment", {"given": given})
 
     def members(
         self,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, TypedDict
 
 from mailout.base.ids import message_id
-from mailout.base.select import Reads, View, among, every, first
+from mailout.base.select import Reads, Table, View, Writes, among, every, first
 from mailout.insight.history.port import (
     WRITTEN_PAGES,
     Act,
@@ -50,6 +51,7 @@ class _Moment(TypedDict):
 
 
 class _Note(TypedDict):
+    name: str
     at: float
     value: Sequence[Mapping[str, Any]]
 
@@ -59,6 +61,7 @@ class _EndedLogin(TypedDict):
 
 
 class _Run(TypedDict):
+    campaign_id: str
     run_id: str
 
 
@@ -72,6 +75,9 @@ ACTS = View("read_acts", Act, ("id",))
 NOTES = View("read_notes", _Note, ("name",))
 REFUSALS = View("read_refusals", Refusal, ("path", "why"))
 RUNS = View("read_runs", _Run, ("campaign_id",))
+ACT_TABLE = Table("dashboard_acts", Act, ("at", "who", "what", "about"), at="at")
+NOTE_TABLE = Table("dashboard_notes", _Note, ("name", "at", "value"), at="at", key=("name",))
+RUN_TABLE = Table("mailout_runs", _Run, ("campaign_id", "run_id"), key=("campaign_id",))
 
 
 def letters(
@@ -166,6 +172,18 @@ def acts_of(store: Reads, what: str, since: float) -> Sequence[Act]:
 def login_ended(store: Reads, id: str) -> bool:
     """Whether somebody signed out of this session of the dashboard."""
     return first(store, ENDED_LOGINS, {"id": id}) is not None
+
+
+def keep_written_pages(store: Writes, pages: Sequence[WrittenPage]) -> None:
+    """These and no others, as of now."""
+    note: _Note = {"name": WRITTEN_PAGES, "at": 0.0, "value": [asdict(page) for page in pages]}
+    store.put(NOTE_TABLE, [note])
+
+
+def keep_run(store: Writes, id: str, run_id: str) -> None:
+    """Which of Prefect's flow runs sends it; the last one is kept."""
+    run: _Run = {"campaign_id": id, "run_id": run_id}
+    store.put(RUN_TABLE, [run])
 
 
 def written_pages(store: Reads) -> WrittenPages | None:

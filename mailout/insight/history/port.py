@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Protocol
 
-from mailout.base.select import Reads
+from mailout.base.select import Writes
 from mailout.outbox.delivery.port import Message
 
 LISTED = "list:"
@@ -72,7 +72,7 @@ class MailoutMessage(Message):
     is_test: bool
 
 
-class History(Reads, Protocol):
+class History(Writes, Protocol):
     """What the dashboard shows of the past, and what was noticed on the way: pages in Notion, refused
     requests, Prefect's runs."""
 
@@ -85,22 +85,13 @@ class History(Reads, Protocol):
         """Write down how many people there are today, and how each recent mailout stands now."""
         ...
 
-    def write_act(self, act: Act) -> None: ...
     def end_login(self, id: str, ends_at: float) -> bool:
         """A session that was signed out of, or a link to sign in that was used: until then the one with this
         id counts no more. False: it had ended before; of several at once one is told True."""
         ...
 
-    def keep_written_pages(self, pages: Sequence[WrittenPage]) -> None:
-        """These and no others, as of now."""
-        ...
-
     def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
         """How many more there were, by (path, why); the latest `REFUSALS_KEPT` kinds stay."""
-        ...
-
-    def keep_run(self, id: str, run_id: str) -> None:
-        """Which of Prefect's flow runs sends it; the last one is kept."""
         ...
 
 

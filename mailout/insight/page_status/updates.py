@@ -13,7 +13,7 @@ from datetime import UTC, tzinfo
 
 from mailout.base import ids
 from mailout.base.clock import Clock
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import (
     MailoutError,
     SourceError,
@@ -187,7 +187,7 @@ class PageReports:
         if self.reporter is not None and self.reporter.keeps_errors and mailout.status != Status.PROCESSING:
             failures = new_failures(self.store, mailout, self.provider)
             if failures:
-                self.store.record_errors(failures)
+                self.store.put(ERROR_TABLE, failures)
         self.report_errors()
 
     def _record(self, reporter: PageReporter, error: ErrorRecord) -> bool:

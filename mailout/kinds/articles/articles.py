@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from mailout.base import ids
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import Abort, AbortCode, UsageError
 from mailout.base.settings import Settings
 from mailout.kinds.articles import article_rows
@@ -21,6 +21,7 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.places import AudienceFilter, FilterError, read_filter
 from mailout.letters.content.article import attributes_in, document_of
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out
 from mailout.letters.content.layout import render
@@ -104,14 +105,14 @@ class ArticleIntake:
         found: list[Problem] = []
 
         def keep(document: Document, content: Content) -> None:
-            self._store.put_content(content)
+            keep_content(self._store, content)
             found.extend(findings(document, content))
 
         try:
             require_way_out(self._settings, rehearses=self._rehearses)
             census = self._census(order.article_key, audience, slices, keep=keep)
         except Abort as abort:
-            self._store.record_errors([ErrorRecord(abort.code, abort.message, "content", mailout=id)])
+            self._store.put(ERROR_TABLE, [ErrorRecord(abort.code, abort.message, "content", mailout=id)])
             raise
         if not census.recipients:
             return None
@@ -124,7 +125,7 @@ class ArticleIntake:
             census=census.to_dict(),
         )
         mailout = self._store.enqueue_article(self._new(id, order, audience, census), batch)
-        self._store.record_errors(list(problems(census, found, id)))
+        self._store.put(ERROR_TABLE, list(problems(census, found, id)))
         return mailout
 
     def known(self, order: ArticleOrder) -> Mailout | None:
@@ -160,7 +161,7 @@ class ArticleIntake:
             keys = variants.keys(members).to_list()
             for key in set(keys) - contents.keys():  # of whoever came after the census
                 article = variants.article(key)
-                contents[key] = self._store.put_content(self.render(article)[1]) if article else None
+                contents[key] = keep_content(self._store, self.render(article)[1]) if article else None
             recipients = [
                 Recipient(member.email, member.from_name, content_hash)
                 for member, key in zip(members, keys, strict=True)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 from mailout.insight.page_status.port import PageStore
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.segment_tree import Tree
-from mailout.letters.content.model import Content
 from mailout.letters.content.slices import Slice
 from mailout.outbox.queue.mailout import Mailout, NewMailout
 from mailout.outbox.queue.port import Requests
@@ -51,10 +50,6 @@ class Member(NamedTuple):
 
 class IntakeStore(Requests, Subscribers, PageStore, Protocol):
     """What intake reads and writes: of articles, slices and the batches that are made of them."""
-
-    def put_content(self, content: Content) -> str:
-        """Kept by its hash, which it answers."""
-        ...
 
     def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
         """Each into its place; what has not changed is left alone."""

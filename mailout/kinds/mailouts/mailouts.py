@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from mailout.base import ids
-from mailout.base.error_log import SAME_REFUSAL_SECONDS, ErrorRecord, record_once
+from mailout.base.error_log import ERROR_TABLE, SAME_REFUSAL_SECONDS, ErrorRecord, record_once
 from mailout.base.errors import (
     Abort,
     AbortCode,
@@ -36,6 +36,7 @@ from mailout.kinds.mailouts.readiness import (
 )
 from mailout.kinds.mailouts.reading import Announcement, LoadedMailout, Reading
 from mailout.letters.audience.segment_tree import Tree, whole
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.document import Problem
 from mailout.letters.content.from_settings import from_email_of
 from mailout.letters.content.port import Kind, MediaStore, Source, SourceMailout
@@ -242,7 +243,7 @@ class MailoutIntake:
                 since = self.store.now() - SAME_REFUSAL_SECONDS
                 record_once(self.store, error, max(since, letter.created_at) if letter else since)
             else:
-                self.store.record_errors([error])
+                self.store.put(ERROR_TABLE, [error])
             if source_mailout.kind is Kind.NOTION:
                 already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
@@ -281,7 +282,7 @@ class MailoutIntake:
         content = reading.content
         if content.hash != mailout.content_hash:
             self._ready.check_variables(reading)
-            self.store.put_content(content)
+            keep_content(self.store, content)
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
             )
@@ -316,7 +317,7 @@ class MailoutIntake:
         source_mailout, content = reading.source, reading.content
         now = self.store.now()
         starts_at = max(now + self._settings.send_delay, not_before or 0.0)  # the delay: time to take it back
-        self.store.put_content(content)  # first: a mailout without it would fail for everybody
+        keep_content(self.store, content)  # first: a mailout without it would fail for everybody
         new = NewMailout(
             id=id,
             kind=source_mailout.kind,
@@ -338,8 +339,9 @@ class MailoutIntake:
             mailout = self.store.enqueue(new, requested=requested)
         except NotFound:
             raise TakenBack(new.subject) from None
-        self.store.record_errors(
-            [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings]
+        self.store.put(
+            ERROR_TABLE,
+            [ErrorRecord(p.code, p.message, stage="content", mailout=mailout.id) for p in reading.findings],
         )
         self._show_findings(reading)
         return mailout

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from mailout.base import error_log, ids
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import (
     Abort,
     MailoutError,
@@ -58,7 +58,7 @@ def answer(
         raise
     except Exception as error:
         if not isinstance(error, Abort):  # an abort has been written down
-            intake.store.record_errors([_refusal(request.ref, error)])
+            intake.store.put(ERROR_TABLE, [_refusal(request.ref, error)])
         intake.store.answered(request)
         raise
     intake.store.answered(request)
@@ -206,7 +206,7 @@ def _point_out_done_by_hand(intake: MailoutIntake, reporter: PageReporter) -> No
             ):
                 continue
             reporter.note(ref, said)
-            store.record_errors([ErrorRecord(SET_TO_DONE, said, "content", mailout=ref)])
+            store.put(ERROR_TABLE, [ErrorRecord(SET_TO_DONE, said, "content", mailout=ref)])
     except StoreError:
         raise
     except MailoutError as error:

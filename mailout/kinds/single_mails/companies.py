@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypedDict
 
+from mailout.base.errors import NotFound
 from mailout.base.ids import uuid_of
-from mailout.base.select import Reads, View, every, first
+from mailout.base.select import Reads, Table, View, Writes, every, first
 
 PREFIX = "mo_"
 
@@ -59,24 +60,34 @@ class KnownRecipient:
     updated_at: float | None = None
 
 
+class _TokenRow(TypedDict):
+    id: str
+    company_id: str
+    token_hash: str
+    scopes: str
+    limit_per_minute: int | None
+
+
 COMPANIES = View("read_companies", Company, ("id",))
 TOKENS = View("read_tokens", Token, ("company_id", "id", "token_hash"))
 RECIPIENTS = View("read_recipients", KnownRecipient, ("company_id", "id"))
+NEW_COMPANY_TABLE = Table("companies", Company, ("id", "created_at"), at="created_at", key=("id",), once=True)
+COMPANY_TABLE = Table(
+    "companies",
+    Company,
+    ("id", "limit_per_hour", "limit_per_day", "created_at"),
+    at="created_at",
+    key=("id",),
+)
+TOKEN_TABLE = Table(
+    "api_tokens",
+    _TokenRow,
+    ("id", "company_id", "token_hash", "scopes", "limit_per_minute", "created_at"),
+    at="created_at",
+)
 
 
-class Companies(Reads, Protocol):
-    def add_company(self, id: str) -> Company:
-        """The one that is there, or a new one."""
-        ...
-
-    def set_company_limits(self, id: str, per_hour: int | None, per_day: int | None) -> Company:
-        """None: those for every company. NotFound: there is no such company."""
-        ...
-
-    def add_token(self, token: Token) -> None:
-        """Makes its company, if it is new."""
-        ...
-
+class Companies(Writes, Protocol):
     def revoke_token(self, id: str) -> bool:
         """False: there is none, or it was revoked before."""
         ...
@@ -90,6 +101,39 @@ class Companies(Reads, Protocol):
 
 def companies(store: Reads) -> Sequence[Company]:
     return list(every(store, COMPANIES))
+
+
+def company(store: Reads, id: str) -> Company:
+    found = first(store, COMPANIES, {"id": id})
+    if found is None:
+        raise NotFound(f"There is no company {id}.", remedy="`mailout companies list` shows them.")
+    return found
+
+
+def add_company(store: Companies, id: str) -> Company:
+    """The one that is there, or a new one."""
+    store.put(NEW_COMPANY_TABLE, [Company(id)])
+    return company(store, id)
+
+
+def set_limits(store: Companies, id: str, per_hour: int | None, per_day: int | None) -> Company:
+    """None: those for every company. NotFound: there is no such company."""
+    limited = replace(company(store, id), limit_per_hour=per_hour, limit_per_day=per_day)
+    store.put(COMPANY_TABLE, [limited])
+    return limited
+
+
+def add_token(store: Companies, token: Token) -> None:
+    """Makes its company, if it is new."""
+    add_company(store, token.company_id)
+    row: _TokenRow = {
+        "id": token.id,
+        "company_id": token.company_id,
+        "token_hash": token.token_hash,
+        "scopes": ",".join(token.scopes),
+        "limit_per_minute": token.limit_per_minute,
+    }
+    store.put(TOKEN_TABLE, [row])
 
 
 def token(store: Reads, token_hash: str) -> Token | None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.setting_values import Address, Color, Links, Locale, Url
-from mailout.letters.audience.list_rows import List, by_key_or_name, lists, require_own_name
+from mailout.letters.audience.list_rows import LIST_TABLE, List, by_key_or_name, lists, require_own_name
 from mailout.letters.audience.port import Subscribers
 
 KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}")
@@ -84,7 +84,7 @@ def _save(store: Subscribers, old: List, changes: Mapping[str, Any]) -> List:
     if not new.name:
         new = replace(new, name=new.key)
     require_own_name(new, lists(store))
-    store.save_list(new)
+    store.put(LIST_TABLE, [new])
     return new
 
 

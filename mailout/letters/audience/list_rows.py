@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
 from mailout.base.errors import NotFound, UsageError
-from mailout.base.select import Reads, View, every, first
+from mailout.base.select import Reads, Table, View, every, first
 
 GENERAL = "general"
 """Everybody's list: who has no row for it is on it, too, and a letter without a list is its."""
@@ -32,6 +32,12 @@ class List:
 
 
 LISTS = View("read_lists", List, ("key",))
+LIST_TABLE = Table(
+    "lists",
+    List,
+    tuple(field.name for field in fields(List) if field.name != "is_saved"),
+    key=("key",),
+)
 
 
 def lists(store: Reads) -> Sequence[List]:

@@ -25,7 +25,7 @@ from mailout.letters.audience.people_rows import ATTRIBUTE_PREFIX, BAD_PLACE, Re
 from mailout.letters.audience.people_table import PeopleTable, people_table, questions_about
 from mailout.letters.audience.plan import ImportPlan
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Subscribers
-from mailout.letters.audience.subscriber_rows import active_among
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE, active_among
 from mailout.letters.audience.table_file import open_tables
 from mailout.letters.audience.tables import key
 from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion
@@ -80,7 +80,8 @@ def import_people(
     id = id or str(uuid4())
     decisions = found.plan.decisions() | ({"agreed": agreed} if agreed else {})
     decisions |= {"list": list_key} if list_key else {}
-    store.begin_import(ImportRecord(id, by, found.plan.file, decisions, found.plan.counts()))
+    record = ImportRecord(id, by, found.plan.file, decisions, found.plan.counts())
+    store.put(IMPORT_TABLE, [record])
     totals = ImportCounts()
     for batch in found.batches():
         if keys or list_key is not None:

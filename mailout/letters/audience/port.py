@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Protocol, TypedDict
 
-from mailout.base.select import Reads
-from mailout.letters.audience.list_rows import List
-from mailout.letters.audience.segment_tree import Segment, Tree
+from mailout.base.select import Writes
+from mailout.letters.audience.segment_tree import Tree
 
 PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 """The status of a subscriber: equal or higher wins."""
@@ -122,7 +121,7 @@ class SubscriberDetails(SubscriberColumns):
     lists: Sequence[Subscription]  # also those they unsubscribed from
 
 
-class Subscribers(Reads, Protocol):
+class Subscribers(Writes, Protocol):
     """The list, with a status that imports never lower."""
 
     def import_subscribers(
@@ -131,7 +130,6 @@ class Subscribers(Reads, Protocol):
         """Who was forgotten stays away, unless it is that person's own sign-up. `import_id` can be undone."""
         ...
 
-    def begin_import(self, record: ImportRecord) -> None: ...
     def undo_import(self, id: str) -> Undone:
         """Takes back whom and what it added. Refused once any of these people was mailed."""
         ...
@@ -164,14 +162,6 @@ class Subscribers(Reads, Protocol):
 
     def choose(self, email_norm: str, choice: Choice) -> bool:
         """A reader's own act. False, and nothing changes: they are not active, so they get no letters."""
-        ...
-
-    def save_list(self, one: List) -> None:
-        """Add it, or write all of it anew: its key is its identity."""
-        ...
-
-    def save_segment(self, segment: Segment) -> None:
-        """Add it, or change its filter. What is frozen does not change."""
         ...
 
     def delete_segment(self, name: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from mailout.base.errors import NotFound
-from mailout.base.select import SELECT_LIMIT, Reads, View, every, first
+from mailout.base.select import SELECT_LIMIT, Reads, Table, View, every, first
 from mailout.letters.audience.port import (
     PRIORITY,
     ImportRecord,
@@ -58,6 +58,7 @@ SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
 CONSENTS = View("read_consents", Consent, ("email", "list_key", "at"))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
 IMPORTS = View("read_imports", ImportRecord, ("id",))
+IMPORT_TABLE = Table("imports", ImportRecord, ("id", "at", "by", "file", "decisions", "counts"), at="at")
 BY_ATTRIBUTE = View("read_people_by_attribute", Subscriber, ("email_norm",))  # unique for one attribute
 DESK_UNSUBSCRIBES = View("read_desk_unsubscribes", DeskUnsubscribe, ("email", "list_key"))
 UNREACHABLE = View("read_unreachable", Unreachable, ("reason",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.outbox.feedback import feedback_rows
 from mailout.outbox.feedback.port import Doubts, Drift, FeedbackStore
 
@@ -25,7 +25,7 @@ def reconcile(
     reaped = reap()
     refresh_quota()
     drift = tuple(feedback_rows.usage_drift(store))
-    store.record_errors([ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
+    store.put(ERROR_TABLE, [ErrorRecord("usage_drift", _in_words(d), stage="delivery") for d in drift])
     return Reconciled(reaped, feedback_rows.doubts_open(store), drift)
 
 

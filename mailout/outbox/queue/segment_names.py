@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import mailout_id
-from mailout.base.select import Reads, View, every, first
+from mailout.base.select import Reads, Table, View, every, first
 from mailout.letters.audience.list_rows import by_key_or_name
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.segment_tree import (
@@ -47,6 +47,9 @@ class _Letter(TypedDict):
 
 
 SEGMENTS = View("read_segments", Segment, ("name",))
+SEGMENT_TABLE = Table(
+    "segments", Segment, ("name", "filter", "tree", "hash", "updated_at"), at="updated_at", key=("name",)
+)
 ATTRIBUTES = View("read_attributes", _Name, ("email",))  # unique for one name
 ATTRIBUTE_NAMES = View("read_attribute_names", _Name, ("name",))
 LETTERS = View("read_mailouts", _Letter, ("id",))
@@ -83,7 +86,7 @@ def save(store: Subscribers, name: str, written: str) -> tuple[Segment, list[str
     name = _checked_name(name)
     found = read_segment(written)
     made = Segment(name, found.text, bound(store, found.tree))
-    store.save_segment(made)
+    store.put(SEGMENT_TABLE, [made])
     return made, list(warnings(store, made.tree))
 
 

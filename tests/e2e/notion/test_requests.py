@@ -7,7 +7,7 @@ import pytest
 from mailout.adapters.notion.pages import NotionPages
 from mailout.app.engine import Engine
 from mailout.base import error_log
-from mailout.base.error_log import ErrorRecord
+from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import SettingsError, SourceUnavailable
 from mailout.insight.page_status import report_rows
 from mailout.kinds.mailouts.requests import answer
@@ -125,7 +125,7 @@ def test_a_markdown_file_is_no_relation_and_holds_nothing_back(engine: Engine, n
         ErrorRecord("cannot_be_sent", "There is no such file.", "content", mailout="letters/gone.md"),
         ErrorRecord("empty_body", "Nothing to send.", "content", mailout=PAGE),
     ]
-    engine.store.record_errors(record)
+    engine.store.put(ERROR_TABLE, record)
     engine.pages.report_errors()
     told = [call["body"]["properties"] for call in notion.stub.calls("POST") if call["path"] == "/v1/pages"]
     assert told[0]["message"]["rich_text"][0]["text"]["content"] == "letters/gone.md: There is no such file."
@@ -137,7 +137,7 @@ def test_a_markdown_file_is_no_relation_and_holds_nothing_back(engine: Engine, n
 
 
 def test_a_record_that_notion_refuses_holds_back_no_other(engine: Engine, notion: Notion) -> None:
-    engine.store.record_errors([ErrorRecord("odd", "x", "content"), ErrorRecord("plain", "y", "content")])
+    engine.store.put(ERROR_TABLE, [ErrorRecord("odd", "x", "content"), ErrorRecord("plain", "y", "content")])
     said = '{"code": "validation_error", "message": "No."}'
     notion.stub.script({"path": "/v1/pages", "status": 400, "body": said, "times": 1})
     engine.pages.report_errors()

@@ -11,6 +11,7 @@ from mailout.app import wiring
 from mailout.base.ids import mailout_id
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Pace, Result, Step
 from mailout.outbox.delivery.states import State
@@ -37,7 +38,7 @@ def letter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ref = reading.source.ref
         id = mailout_id(ref)
         store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, subject="Hello"))
-        store.set_content(id, store.put_content(reading.content), "Hello")
+        store.set_content(id, keep_content(store, reading.content), "Hello")
         engine.sending.freeze(id)
         store.start(id, "test")
         session = store.open_session(id, worker="test", transport="ses", lease=10.0)

@@ -13,6 +13,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from tests.environment import SENDER
 from tests.unit.cli.conftest import Run
 
@@ -33,7 +34,7 @@ ONE, OTHER = "25ea0000-0000-4000-8000-000000000001", "25eb0000-0000-4000-8000-00
 def imports(home: Path) -> None:
     with closing(wiring.build(load_settings()).store) as store:
         for n, id in enumerate((ONE, OTHER)):
-            store.begin_import(ImportRecord(id, "test", f"{n}.csv", {}, {}))
+            store.put(IMPORT_TABLE, [ImportRecord(id, "test", f"{n}.csv", {}, {})])
             person = f"p{n}@example.org"
             store.import_subscribers([SubscriberRow(person, person)], import_id=id)
 
@@ -49,7 +50,7 @@ def test_an_import_is_undone_by_the_beginning_of_its_id(run: Run, id: str) -> No
 @pytest.mark.usefixtures("imports")
 def test_a_beginning_of_two_ids_or_of_none_undoes_nothing(run: Run, home: Path) -> None:
     with closing(wiring.build(load_settings()).store) as store:
-        store.begin_import(ImportRecord(ONE.replace("1", "3"), "test", "2.csv", {}, {}))
+        store.put(IMPORT_TABLE, [ImportRecord(ONE.replace("1", "3"), "test", "2.csv", {}, {})])
     both = run("subscribers", "undo-import", "25ea", "--yes")
     assert (both.code, "25ea could be any of 2: " in both.err, "0.csv" in both.err) == (2, True, True)
     for unknown in ("25e", "77", "ffff", "people.csv"):

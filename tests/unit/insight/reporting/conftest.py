@@ -8,6 +8,7 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.base.ids import mailout_id
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Claimed, Pace, Result, Step
@@ -54,7 +55,7 @@ class Office:
         id = mailout_id(ref)
         self.store.enqueue(NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, is_test=is_test))
         content = Content(subject, "<p>Hello</p>", "Hello")
-        self.store.set_content(id, self.store.put_content(content), subject)
+        self.store.set_content(id, keep_content(self.store, content), subject)
         self.store.freeze_recipients(id, [Recipient(email) for email in emails])
         return self.store.start(id, "worker")
 

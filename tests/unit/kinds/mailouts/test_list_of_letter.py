@@ -9,7 +9,7 @@ import pytest
 
 from mailout.base.errors import UsageError
 from mailout.letters.audience.list_changes import add_list, edit_list
-from mailout.letters.audience.list_rows import List
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.port import Choice, SubscriberRow
 from mailout.letters.content import content_rows
 from mailout.outbox.delivery.port import Mail
@@ -96,6 +96,6 @@ def test_a_list_that_only_an_import_knows_gets_letters_as_before(made: Drive, tm
 
 
 def test_a_look_that_somebody_wrote_past_our_checks_fails_no_letter(made: Drive, tmp_path: Path) -> None:
-    made.store.save_list(List("weekly", "Weekly", brand={"color": "red;}", "logo": 7, "links": "x"}))
+    made.store.put(LIST_TABLE, [List("weekly", "Weekly", brand={"color": "red;}", "logo": 7, "links": "x"})])
     content = made.engine.intake.enqueue(write(tmp_path, list="weekly")).content_hash
     assert "red;}" not in content_rows.content(made.store, content or "").html

@@ -11,6 +11,7 @@ from typing import Any
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
@@ -171,7 +172,7 @@ def scene(directory: Path, recipients: int, clock: FakeClock | None = None, **tr
     store = open_new(directory / "mailout.db", clock)
     people = [f"p{index:05}@example.org" for index in range(recipients)]
     store.import_subscribers([SubscriberRow(email, email) for email in people])
-    store.put_content(CONTENT)
+    keep_content(store, CONTENT)
     store.enqueue(NewMailout(id=MAILOUT, kind=Kind.MARKDOWN, ref="letter.md", subject="Hello"))
     store.set_content(MAILOUT, CONTENT.hash, "Hello")
     while store.freeze_subscribers(MAILOUT) is not None:

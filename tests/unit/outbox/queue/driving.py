@@ -13,6 +13,7 @@ from mailout.app.queue_run import QueueRun
 from mailout.base.ids import mailout_id
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind, Source
 from mailout.outbox.delivery.port import Allowance
@@ -84,7 +85,7 @@ class Drive:
         self.store.enqueue(
             NewMailout(id=id, kind=Kind.MARKDOWN, ref=ref, list_key=fields.pop("list_key", ref), **fields)
         )
-        self.store.set_content(id, self.store.put_content(content), ref)
+        self.store.set_content(id, keep_content(self.store, content), ref)
         self.engine.sending.freeze(id)
         return id
 

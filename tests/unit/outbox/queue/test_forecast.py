@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mailout.base.ids import mailout_id
 from mailout.base.setting_values import SendWindow, parse_days
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
@@ -217,7 +218,7 @@ def test_behind_one_whose_recipients_nobody_has_counted_nothing_is_foretold(fold
     first = made.add("first", 500, priority=9)
     unfrozen = mailout_id("second")
     made.store.enqueue(NewMailout(id=unfrozen, kind=Kind.MARKDOWN, ref="second", priority=5))
-    made.store.set_content(unfrozen, made.store.put_content(Content("s", "<p>s</p>", "s")), "s")
+    made.store.set_content(unfrozen, keep_content(made.store, Content("s", "<p>s</p>", "s")), "s")
     last = made.add("last", 10)
     forecasts = made.engine.queue_forecast.snapshot().forecasts
     assert forecasts[first].ends_at == pytest.approx(NOON + 500 / 5 * SLACK, abs=1)

@@ -16,6 +16,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.app.queue_run import QueueRun
 from mailout.base.errors import StoreUnavailable, UsageError
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
@@ -297,7 +298,7 @@ def test_an_audience_that_cannot_be_frozen_ahead_costs_no_other_mailout_its_turn
     fine = made.add("fine", 3)
     planned = NewMailout(id="planned", kind=Kind.MARKDOWN, ref="planned", scheduled_at=NOON + 9999)
     made.store.enqueue(planned)
-    made.store.set_content("planned", made.store.put_content(Content("s", "<p>b</p>", "b")), "s")
+    made.store.set_content("planned", keep_content(made.store, Content("s", "<p>b</p>", "b")), "s")
     monkeypatch.setattr(made.engine.sending, "freeze", freeze_unless("planned", made.engine.sending.freeze))
     with pytest.raises(RuntimeError, match="planned"):
         made.run()
