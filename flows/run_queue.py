@@ -17,7 +17,7 @@ from flows.send_queued import QueuedMailouts
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.app.single_mail_run import send_what_waits
-from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested
+from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested, show_all_is_paused
 from mailout.outbox.queue import queue_rows
 
 
@@ -34,7 +34,7 @@ def run_queue(engine: Engine) -> State[Any]:
 
 def _take_turns(engine: Engine) -> State[Any]:
     if queue_rows.all_paused(engine.store):
-        engine.pages.update_due()
+        show_all_is_paused(engine.intake)
         return Completed(message="Everything is paused.", name="Paused")
     engine.welcomes.write()
     send_what_waits(engine.sending)

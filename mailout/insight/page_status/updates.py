@@ -27,7 +27,7 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
 from mailout.insight.page_status.state import PageState, PageStatus, awaits_test, page_state
-from mailout.insight.page_status.writer_notes import planned, refusal
+from mailout.insight.page_status.writer_notes import all_is_paused, planned, refusal
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -132,6 +132,11 @@ class PageReports:
     def show_planned(self, ref: str, at: float | None) -> None:
         """Its page asks to be sent at once, and somebody has chosen a time; None: and has taken it back."""
         why = None if at is None else planned(at, self.zone, self._link(f"draft?ref={ref}"))
+        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
+
+    def show_paused(self, ref: str) -> None:
+        """Its page asks to be sent, and nothing is."""
+        why = all_is_paused(self._link(f"draft?ref={ref}"))
         self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
     def report_errors(self) -> None:

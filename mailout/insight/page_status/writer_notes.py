@@ -81,11 +81,15 @@ def waiting(mailout: Mailout, letter: str | None, zone: tzinfo, *, all_paused: b
     if reason is DeferReason.UNTESTED:
         said = f"{FOR_A_PERSON}no test of exactly this text has gone out. {BY_REASON[reason]}"
     elif reason is None or (all_paused and reason not in WAITS_FOR_A_PERSON):
-        said = f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}"
+        return all_is_paused(letter)
     else:
         words = wait(mailout, zone)
         said = f"{words[0].upper()}{words[1:]}. {BY_REASON.get(reason, BY_ITSELF)}"
     return _with_link(said, letter)
+
+
+def all_is_paused(address: str | None) -> str:
+    return _with_link(f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}", address)
 
 
 def planned(at: float, zone: tzinfo, draft: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mailout.base import error_log, ids
 from mailout.base.error_log import ERROR_TABLE, ErrorRecord
@@ -108,17 +108,9 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
     just now is asked again in a minute.
     """
-    intake.pages.update_due()
-    reporter = intake.pages.reporter
-    if reporter is None or intake.pages.away:
-        return []
     asked_at = intake.store.now()
-    try:
-        refs = reporter.ready(asked_at)
-    except StoreError:
-        raise
-    except MailoutError as error:
-        log.warning("Notion was not asked for new mailouts: %s", error)
+    reporter, refs = _ready_pages(intake, asked_at)
+    if reporter is None:
         return []
     _point_out_done_by_hand(intake, reporter)
     told_later, planned = _told_later(intake), _planned(intake)
@@ -136,6 +128,27 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
         else:
             taken += [] if mailout is None else [mailout]
     return taken
+
+
+def show_all_is_paused(intake: MailoutIntake) -> None:
+    """Every page that asks to be sent says why it waits: until everything is resumed, none is read."""
+    for ref in _ready_pages(intake, intake.store.now())[1]:
+        intake.pages.show_paused(ref)
+
+
+def _ready_pages(intake: MailoutIntake, now: float) -> tuple[PageReporter | None, Sequence[str]]:
+    """What pages do not show yet is written first. No reporter: Notion cannot be asked just now."""
+    intake.pages.update_due()
+    reporter = intake.pages.reporter
+    if reporter is None or intake.pages.away:
+        return None, []
+    try:
+        return reporter, reporter.ready(now)
+    except StoreError:
+        raise
+    except MailoutError as error:
+        log.warning("Notion was not asked for new mailouts: %s", error)
+        return None, []
 
 
 class _NotYet(Exception):

@@ -7,7 +7,7 @@ from typing import Any
 
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
-from mailout.kinds.mailouts.requests import enqueue_ready
+from mailout.kinds.mailouts.requests import enqueue_ready, show_all_is_paused
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.mailout import DeferReason
 from tests.e2e.conftest import Commands
@@ -49,6 +49,24 @@ def test_what_it_waits_for_is_told_once_however_often_the_queue_looks(
         run_queue(engine_with())  # each in a process of its own
     assert notion.comments() == [PAUSED]
     assert notion.statuses() == ["Sending"]
+
+
+def test_a_ready_page_says_that_everything_is_paused_and_later_that_it_goes_on(
+    engine_with: Build, notion: Notion
+) -> None:
+    """Nothing reads it then, so nothing else would tell its writer why it stays Ready."""
+    notion.load(status="Ready")
+    engine_with().store.pause_all(True)
+    for _ in range(2):
+        show_all_is_paused(engine_with().intake)
+    assert beside(notion) == [
+        "Waits for a person: everything is paused. Your administrator can let it go on."
+    ]
+    assert notion.statuses() == []
+    engine_with().store.pause_all(False)
+    run_queue(engine_with())
+    assert beside(notion) == ["It no longer waits."]
+    assert len(mails(engine_with())) == len(PEOPLE)
 
 
 def test_where_it_may_not_comment_the_property_says_it_until_it_goes_on(
