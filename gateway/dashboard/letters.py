@@ -21,7 +21,7 @@ from mailout.letters.content.port import Kind
 from mailout.letters.content.sample import sample_subject
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
-from mailout.outbox.queue.port import RequestKind
+from mailout.outbox.queue.port import Request, RequestKind
 from mailout.outbox.queue.snapshot import OPEN
 
 LETTERS_PER_PAGE = 50
@@ -164,12 +164,11 @@ def planned_letters(desk: Desk) -> Sequence[PlannedLetter]:
             ref, sample_subject(known.subject) if known else "A letter", said, draft_page(ref)
         )
 
+    paused = queue_rows.all_paused(store)
     found = [
-        named(
-            one.ref, "was asked for as a test and is being read" if one.test else "is being read and starts"
-        )
-        if one.how is not RequestKind.ARTICLE
-        else PlannedLetter("", "An article", "was asked for and is being put together", "/articles")
+        PlannedLetter("", "An article", _requested(one, paused), "/articles")
+        if one.how is RequestKind.ARTICLE
+        else named(one.ref, _requested(one, paused))
         for one in asked
     ]
     timed = [(one.not_before or 0.0, one.ref, "") for one in planned]
@@ -180,6 +179,14 @@ def planned_letters(desk: Desk) -> Sequence[PlannedLetter]:
         if page.is_ready and page.send_at and page.send_at > now and page.ref not in chosen
     ]
     return found + [named(ref, f"goes out {spoken(at, desk.zone)}{how}") for at, ref, how in sorted(timed)]
+
+
+def _requested(one: Request, paused: bool) -> str:
+    if paused:
+        return "was requested and waits: everything is paused"
+    if one.how is RequestKind.ARTICLE:
+        return "was asked for and is being put together"
+    return "was asked for as a test and is being read" if one.test else "is being read and starts"
 
 
 def draft_page(ref: str) -> str:

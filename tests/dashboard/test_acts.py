@@ -507,6 +507,16 @@ def test_drafts_are_shown_as_the_watch_read_them(dashboard: Site, filled: Path, 
     assert f"https://www.notion.so/{PAGE.replace('-', '')}" in draft
 
 
+def test_what_was_requested_is_not_said_to_be_read_while_everything_is_paused(dashboard: Site) -> None:
+    dashboard.sign_in()
+    dashboard.store.ask(Request(PAGE, RequestKind.REAL), repeat=0.0)
+    assert "is being read and starts" in dashboard.client.get("/").text
+    dashboard.store.pause_all(True)
+    home = dashboard.client.get("/").text
+    assert "was requested and waits: everything is paused" in home
+    assert "is being read" not in home
+
+
 def test_one_letter_leads_to_its_run_in_prefect(filled: Path, tmp_path: Path) -> None:
     with site(
         filled, tmp_path / "home", run_address=lambda run: f"https://prefect.example/runs/{run}"
