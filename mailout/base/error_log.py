@@ -60,11 +60,13 @@ class ErrorLog(Writes, Protocol):
         ...
 
 
-def record_once(store: ErrorLog, error: ErrorRecord, since: float) -> None:
-    """Unless the same was recorded since then: it is one thing to correct."""
+def record_once(store: ErrorLog, error: ErrorRecord, since: float) -> bool:
+    """False: the same was recorded since then. It is one thing to correct."""
     same = {"mailout": error.mailout, "code": error.code, "message": error.message, "at >=": since}
-    if first(store, ERRORS, same) is None:
-        store.put(ERROR_TABLE, [error])
+    if first(store, ERRORS, same) is not None:
+        return False
+    store.put(ERROR_TABLE, [error])
+    return True
 
 
 def errors(store: Reads, mailout: str | None = None, limit: int = 100) -> Sequence[ErrorRecord]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from mailout.base import error_log
-from mailout.base.error_log import ERROR_TABLE, ErrorLog, ErrorRecord
+from mailout.base.error_log import ErrorLog, ErrorRecord, record_once
 from mailout.base.errors import MailoutError
 from mailout.base.ids import welcome_id
 from mailout.letters.content.model import Content
@@ -90,10 +89,7 @@ class Welcomes:
 
     def _say(self, list_key: str, why: str) -> None:
         """Once a day: it is looked at every few minutes."""
-        place = f"list {list_key}"
-        known = error_log.errors(self.store, place, limit=1)
-        if known and self.store.now() - known[0].at < DAY_SECONDS:
-            return
         message = f"The welcome letter of the list {list_key} cannot be sent. {why}"
-        log.warning("%s", message)
-        self.store.put(ERROR_TABLE, [ErrorRecord(UNAVAILABLE, message, stage="content", mailout=place)])
+        error = ErrorRecord(UNAVAILABLE, message, stage="content", mailout=f"list {list_key}")
+        if record_once(self.store, error, self.store.now() - DAY_SECONDS):
+            log.warning("%s", message)
