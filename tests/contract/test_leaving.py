@@ -11,6 +11,7 @@ import pytest
 from mailout.base import error_log
 from mailout.base.error_log import ERROR_TABLE, ErrorRecord
 from mailout.base.errors import NotFound, StoreError
+from mailout.base.ids import uuid_of
 from mailout.insight.history import history_rows
 from mailout.insight.history.history_rows import ACT_TABLE
 from mailout.insight.history.port import Act
@@ -52,6 +53,20 @@ def list_of(store: Store, email: str) -> dict[str, float | None]:
         entry["list_key"]: entry["unsubscribed_at"]
         for entry in subscriber_rows.subscriber(store, email)["lists"]
     }
+
+
+def test_who_was_forgotten_and_is_on_the_list_again_can_leave(store: Store, factory: StoreFactory) -> None:
+    """Somebody wrote them into the table by hand: a letter's link must not answer and do nothing."""
+    subscribe(store, ANN)
+    store.forget(ANN, HASH)
+    store.unsubscribe(ANN, None)
+    assert not subscriber_rows.is_known(store, ANN)
+    row = (uuid_of("by hand"), ANN, ANN, NOON)
+    factory.raw("INSERT INTO subscribers (id, email, email_norm, created_at) VALUES (?, ?, ?, ?)", row)
+    store.unsubscribe(ANN, "weekly")
+    assert list(list_of(store, ANN)) == ["weekly"]
+    store.unsubscribe(ANN, None)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
 
 
 def test_leaving_everything_is_done_once(store: Store, factory: StoreFactory) -> None:

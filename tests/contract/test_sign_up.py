@@ -246,6 +246,47 @@ def test_a_row_that_waits_is_not_made_active_by_a_second_sign_up(
     assert [row["email_norm"] for row in _rows(admin, "ann@example.org")] == ["ann@example.org", None]
 
 
+@pytest.mark.parametrize("has_complained", [False, True])
+def test_a_form_brings_nobody_back_who_was_forgotten_and_does_not_write_their_address_down(
+    admin: psycopg.Connection[Any], form: psycopg.Connection[Any], store: SupabaseStore, has_complained: bool
+) -> None:
+    """Anybody can use the form, also to have letters sent to somebody who wanted to be erased."""
+    admin.execute("insert into subscribers (email) values ('gone@example.org')")
+    if has_complained:
+        admin.execute("update subscribers set complained_at = now(), status = 'unsubscribed'")
+    store.forget("gone@example.org", "forgotten:1")
+    for written in ("gone@example.org", "Gone@example.org", "new@example.org"):
+        added = form.execute(
+            "insert into subscribers (email, attributes) values (%s, %s)", (written, Jsonb({"name": "Gus"}))
+        )
+        assert added.statusmessage == "INSERT 0 1"
+    assert list(store.audience_sample(None, None, 9)) == ["new@example.org"]
+    (row,) = admin.execute("select count(*) as n from subscribers s where s::text ~* 'gone@|gus'").fetchall()
+    assert row["n"] == 1, "the new one's name"
+    assert subscriber_rows.unreachable(store) == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "norm"),
+    [("Angry@example.org", "angry@example.org"), ("eva@bücher.example", "eva@xn--bcher-kva.example")],
+)
+def test_a_form_does_not_make_anybody_active_who_complained_about_a_single_mail(
+    admin: psycopg.Connection[Any],
+    form: psycopg.Connection[Any],
+    store: SupabaseStore,
+    written: str,
+    norm: str,
+) -> None:
+    admin.execute(
+        "insert into delivery_events (id, email, event_type, event_at) values ('1', %s, 'spamreport', now())",
+        (norm,),
+    )
+    form.execute("insert into subscribers (email) values (%s)", (written,))
+    store.normalise_addresses()
+    (row,) = _rows(admin, written)
+    assert (row["status"], row["complained_at"] is None) == ("unsubscribed", False)
+
+
 @pytest.mark.parametrize(
     "columns",
     [

@@ -20,7 +20,7 @@ class SqliteLeaving:
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         with self.db.write() as tx:
-            if forgotten_among(tx, [email_norm]):
+            if forgotten_among(tx, [email_norm]) and not _is_known(tx, email_norm):
                 return False  # an old letter's link must not write their address down again
             now = self.db.clock.now()
             _unsubscribe(tx, now, email_norm, list_key, message_id)
@@ -119,6 +119,10 @@ def _resubscribe(tx: sqlite3.Connection, now: float, email: str, list_key: str |
     if left["at"] is not None:
         _take_back(tx, email, list_key, left["at"])
     return True
+
+
+def _is_known(tx: sqlite3.Connection, email: str) -> bool:
+    return tx.execute("SELECT 1 FROM subscribers WHERE email_norm = ?", (email,)).fetchone() is not None
 
 
 def _is_subscribed(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:

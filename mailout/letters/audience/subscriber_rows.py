@@ -70,7 +70,8 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
         raise NotFound(
             f"There is no subscriber {email_norm}.", remedy="`mailout subscribers export` shows everybody."
         )
-    return {**found, "lists": store.select(SUBSCRIPTIONS, {"email": email_norm})}
+    stands = found["status"] or "unknown"  # others may write into the same table
+    return {**found, "status": stands, "lists": store.select(SUBSCRIPTIONS, {"email": email_norm})}
 
 
 def is_known(store: Reads, email_norm: str) -> bool:
@@ -134,6 +135,11 @@ def unsubscribed_by_hand(store: Reads, email_norm: str) -> Mapping[str, float]:
 
 def subscriber_counts(store: Reads) -> Mapping[str, int]:
     return dict.fromkeys(PRIORITY, 0) | {row["status"]: row["people"] for row in every(store, COUNTS)}
+
+
+def unknown_statuses(counts: Mapping[str, int]) -> Mapping[str, int]:
+    """Others write into the same table: whose wish is not known gets no mail. Of none at all, `unknown`."""
+    return {status: people for status, people in counts.items() if status not in PRIORITY}
 
 
 def anybody_on(store: Subscribers, list_key: str) -> bool:
