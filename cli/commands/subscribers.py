@@ -87,8 +87,8 @@ def list_(
     for person in found[:limit]:
         since = person["status_updated_at"] or person["created_at"]
         shown = day(since, engine.limits.timezone) if since else ""
-        style = STYLES[person["status"]]
-        table.add(person["email"], person["status"], shown, _name(person), style=style)
+        stands = person["status"] or "unknown"  # others may write into the same table
+        table.add(person["email"], stands, shown, _name(person), style=STYLES.get(stands, ""))
     if found:
         table.show()
     else:

@@ -17,7 +17,7 @@ from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import keyed_hash
 from mailout.base.time_format import short_day
 from mailout.insight.history import history_rows
-from mailout.insight.history.port import MailoutMessage, days_ago
+from mailout.insight.history.port import LISTED, MailoutMessage, days_ago
 from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
@@ -264,6 +264,8 @@ def _how_it_stands(desk: Desk, norm: str, on: List | None) -> str:
         return f"{norm} had unsubscribed and stays so: no letter goes there. {back}"
     if person["status"] == "bounced":
         return f"{norm} bounced before and stays so: no letter goes there. Is the address right?"
+    if person["status"] != "active":
+        return f"{norm} has the status “{person['status']}”, which nobody here knows: no letter goes there."
     gone = {one["list_key"] for one in person["lists"] if one["unsubscribed_at"]}
     if (on.key if on else GENERAL) in gone:
         return f"{norm} is off the list {on.name if on else GENERAL} and stays off it. {back}"
@@ -299,13 +301,13 @@ def _page_of(email_norm: str) -> str:
 
 
 def people_now(desk: Desk) -> Mapping[str, int]:
-    """Counted now; of very many, as the last reconcile counted them."""
+    """Counted now; of very many, as the last reconcile counted them. `unknown`: who has another status."""
     found = history_rows.people_over_time(desk.store, days_ago(desk.store.now(), desk.zone, 1))
-    counts = {status: found[-1][1].get(status, 0) for status in STATUSES} if found else {}
+    counts = {name: n for name, n in found[-1][1].items() if not name.startswith(LISTED)} if found else {}
     if sum(counts.values()) < COUNTED_LIVE_PEOPLE:
-        now = subscriber_rows.subscriber_counts(desk.store)
-        counts = {status: now.get(status, 0) for status in STATUSES}
-    return counts
+        counts = dict(subscriber_rows.subscriber_counts(desk.store))
+    known = {status: counts.get(status, 0) for status in STATUSES}
+    return known | {"unknown": sum(subscriber_rows.unknown_statuses(counts).values())}
 
 
 def people_chart(desk: Desk, statuses: tuple[str, ...] = ("active",)) -> Chart | None:

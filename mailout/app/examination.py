@@ -78,9 +78,9 @@ def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield from store.examine()
         yield clock_check(difference)
         yield from checked("journals", partial(_journals, settings, store))
-        yield from people_checks(
-            subscriber_rows.subscriber_counts(store)["active"], subscriber_rows.unreachable(store)
-        )
+        people = subscriber_rows.subscriber_counts(store)
+        unknown = subscriber_rows.unknown_statuses(people)
+        yield from people_checks(people["active"], subscriber_rows.unreachable(store), unknown)
     finally:
         store.close()
 

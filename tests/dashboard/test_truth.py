@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC
 from typing import Any
@@ -313,3 +315,18 @@ def test_the_chart_of_an_old_letter_ends_where_its_counts_do(
     assert [line.points for line in drawn] == [[(1.0, 40), (2.0, 90)]]
     drawn = letter_numbers.events_chart(dashboard.store, replace(letter, metrics={"delivered": 91}), UTC)
     assert [[n for _, n in line.points] for line in drawn] == [[40, 90, 91]]
+
+
+def test_people_whose_status_nobody_knows_are_in_the_numbers(dashboard: Site) -> None:
+    """Others may write into the same table: people with a word of theirs were nowhere to be seen."""
+    dashboard.sign_in()
+    assert "unknown status" not in dashboard.client.get("/").text
+    with closing(sqlite3.connect(dashboard.home / "mailout.db")) as table:
+        table.execute("PRAGMA ignore_check_constraints = ON")
+        table.execute("UPDATE subscribers SET status = 'Active' WHERE email_norm = ?", (ANA,))
+        table.commit()
+    assert "1 of unknown status" in dashboard.client.get("/").text
+    page = dashboard.client.get("/people", params={"q": ANA}).text
+    assert "<dt>Unknown status</dt><dd>1</dd>" in page
+    assert ">Active</span>" in page
+    assert "has the status “Active”" in dashboard.act("/people/add", email=ANA).text

@@ -129,13 +129,25 @@ def disk_check(free: int) -> Check:
     )
 
 
-def people_checks(active: int, left_out: Mapping[str, int]) -> Iterator[Check]:
-    """Is there anybody to write to, and who is there in vain?"""
+def people_checks(
+    active: int, left_out: Mapping[str, int], unknown: Mapping[str, int] | None = None
+) -> Iterator[Check]:
+    """Is there anybody to write to, and who is there in vain? `unknown`: how many have which other status."""
     if active:
         yield Check("subscribers", "ok", f"{active:,} {'is' if active == 1 else 'are'} active")
     else:
         remedy = "Import some: mailout subscribers import FILE.csv"
         yield Check("subscribers", "warn", "nobody is on the list yet", remedy)
+    if unknown:
+        words = ", ".join(f"“{word}”" for word in sorted(unknown))
+        n = sum(unknown.values())
+        who = f"{n:,} {'person has' if n == 1 else 'people have'}"
+        yield Check(
+            "subscribers",
+            "warn",
+            f"{who} a status that mailout does not know ({words}): they get no mail",
+            "Set it to active, unsubscribed or bounced in the table subscribers.",
+        )
     for reason, n in left_out.items():
         remedy = "Look at `email_problem` in the table subscribers, and correct the address."
         yield Check(

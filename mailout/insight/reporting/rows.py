@@ -165,7 +165,8 @@ def people_lines(read: Callable[[], Iterator[Subscriber]]) -> Iterator[str]:
 
 
 def _line_of_person(row: Subscriber, attributes: Sequence[str]) -> Iterator[str]:
-    known = row | {"snoozed_until": iso(row["snoozed_until"])}
+    # Nothing would be read as active.
+    known = row | {"snoozed_until": iso(row["snoozed_until"]), "status": row["status"] or "unknown"}
     values = (row["attributes"].get(name) for name in attributes)
     return map(_cell, (*(known.get(name) for name in PEOPLE_COLUMNS), *values))
 

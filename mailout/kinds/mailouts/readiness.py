@@ -79,10 +79,13 @@ class Readiness:
             return
         require_way_out(self._settings, rehearses=self._rehearses)
         self._store.normalise_addresses()
-        if not subscriber_rows.subscriber_counts(self._store)["active"]:
+        people = subscriber_rows.subscriber_counts(self._store)
+        if not people["active"]:
+            told = "Import some first: mailout subscribers import FILE.csv"
+            if subscriber_rows.unknown_statuses(people):
+                told = "Some have a status that mailout does not know; see: mailout doctor"
             raise UsageError(
-                "There is nobody to send it to: the store has no active subscriber.",
-                remedy="Import some first: mailout subscribers import FILE.csv",
+                "There is nobody to send it to: the store has no active subscriber.", remedy=told
             )
         if list_key is not None and not subscriber_rows.anybody_on(self._store, list_key):
             raise self._nobody_on(list_key)

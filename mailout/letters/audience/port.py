@@ -14,8 +14,8 @@ PRIORITY: Mapping[str, int] = {"active": 1, "unsubscribed": 2, "bounced": 3}
 
 
 def stronger(current: str, incoming: str) -> str:
-    """Which one stays. Any order of the same events ends in the same state."""
-    return incoming if PRIORITY[incoming] >= PRIORITY[current] else current
+    """Which one stays. Any order of the same events ends in the same state. Others' words are not active."""
+    return incoming if PRIORITY[incoming] >= PRIORITY.get(current, PRIORITY["unsubscribed"]) else current
 
 
 @dataclass(frozen=True, slots=True)

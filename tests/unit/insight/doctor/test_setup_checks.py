@@ -140,3 +140,12 @@ def test_people_who_are_on_the_list_in_vain_are_counted() -> None:
     assert [check.level for check in found] == ["ok", "warn", "warn"]
     assert "2 active ones get no mail" in found[1].message
     assert [check.level for check in people_checks(0, {})] == ["warn"]
+
+
+def test_people_whose_status_nobody_knows_are_named_since_they_get_no_mail() -> None:
+    (_, found) = people_checks(3, {}, {"subscribed": 2, "Active": 1})
+    assert (found.level, found.message) == (
+        "warn",
+        "3 people have a status that mailout does not know (“Active”, “subscribed”): they get no mail",
+    )
+    assert "active, unsubscribed or bounced" in found.remedy
