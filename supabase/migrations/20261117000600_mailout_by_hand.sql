@@ -21,7 +21,7 @@ language sql volatile set search_path = public as $$
 $$;
 
 create or replace view read_subscriber_counts with (security_invoker = true) as
-select coalesce(status, 'unknown') as status, count(*) as people from subscribers where email_norm is not null group by 1;
+select status, count(*) as people from subscribers where email_norm is not null group by status;
 
 create or replace function mailout_keep_counts(day text, listed text, events_come_for double precision) returns void
 language plpgsql volatile set search_path = public as $$

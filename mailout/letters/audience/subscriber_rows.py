@@ -134,7 +134,8 @@ def unsubscribed_by_hand(store: Reads, email_norm: str) -> Mapping[str, float]:
 
 
 def subscriber_counts(store: Reads) -> Mapping[str, int]:
-    return dict.fromkeys(PRIORITY, 0) | {row["status"]: row["people"] for row in every(store, COUNTS)}
+    counts = {row["status"] or "unknown": row["people"] for row in every(store, COUNTS)}
+    return dict.fromkeys(PRIORITY, 0) | counts
 
 
 def unknown_statuses(counts: Mapping[str, int]) -> Mapping[str, int]:
