@@ -11,7 +11,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.adapters.supabase.rpc import SCHEMA_VERSION
+from mailout.adapters.supabase.rpc import FINGERPRINT, SCHEMA_VERSION
 from mailout.base.errors import StoreMismatch
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery import outbox_rows
@@ -51,6 +51,12 @@ def test_they_may_be_applied_twice_and_lose_nothing() -> None:
     assert (store.mailout(id), outbox_rows.messages(store, id), subscriber_rows.subscribers(store)) == before
     store.check()
     store.close()
+
+
+def test_the_program_knows_the_functions_that_they_make(store: SupabaseStore) -> None:
+    """Else `doctor` warns everybody, and soon nobody reads it."""
+    made = store.rpc("mailout_fingerprint", {})
+    assert made == FINGERPRINT, f'Write in mailout/adapters/supabase/rpc.py: FINGERPRINT = "{made}"'
 
 
 def test_a_project_without_them_is_told_which_command_to_run() -> None:

@@ -14,6 +14,9 @@ T = TypeVar("T")
 SCHEMA_VERSION = 17
 """What `mailout_schema_version()` must answer."""
 
+FINGERPRINT = "1522a0220c0ac04803d82e977ff81297"
+"""What `mailout_fingerprint()` answers once every migration was applied, in order. Its test says the new one."""
+
 PUSH = "Run `supabase db push` to apply supabase/migrations."
 
 
