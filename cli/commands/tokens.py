@@ -14,7 +14,7 @@ from cli.tables import TextTable
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.time_format import day, iso
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Scope, Token, add_token, new_token
+from mailout.kinds.single_mails.companies import LARGEST_LIMIT, Scope, Token, add_token, new_token
 
 app = command_group("Tokens for programs that hand in single mails: create, list, revoke.")
 
@@ -23,7 +23,7 @@ app = command_group("Tokens for programs that hand in single mails: create, list
 def create(
     company: Annotated[str, typer.Option(help="Whose it is; made if it is new.")],
     limit_per_minute: Annotated[
-        int | None, typer.Option(min=1, help="Mails a minute; without it, no limit.")
+        int | None, typer.Option(min=1, max=LARGEST_LIMIT, help="Mails a minute; without it, no limit.")
     ] = None,
     scopes: Annotated[str, typer.Option(help="What it may do: send, read, or both.")] = "send,read",
     json: Json = False,

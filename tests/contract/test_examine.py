@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
@@ -13,7 +14,7 @@ from mailout.adapters.supabase import SupabaseStore
 from mailout.base.clock import SystemClock
 from mailout.letters.audience import subscriber_rows
 from mailout.store import Store
-from tests.contract.postgres import PostgresRpc, database, migrate
+from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, migrate
 from tests.contract.scenes import Sender, mailout
 
 
@@ -88,4 +89,42 @@ def test_a_form_that_only_inserts_is_no_door_and_works() -> None:
     store = SupabaseStore.over(PostgresRpc(address))
     assert [check.level for check in store.examine()] == ["ok"]
     assert subscriber_rows.subscriber(store, "new@example.org")["status"] == "active"
+    store.close()
+
+
+FEEDBACK, FORGETTING = (
+    next(script for script in MIGRATIONS if script.name.endswith(f"_mailout_{name}.sql"))
+    for name in ("feedback", "forgetting")
+)
+
+
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        [script for script in MIGRATIONS if script != FORGETTING],
+        [*MIGRATIONS, FEEDBACK],
+        [*MIGRATIONS, *MIGRATIONS[: MIGRATIONS.index(FORGETTING)]],
+    ],
+    ids=["one was skipped", "an old one came last", "not to the end"],
+)
+def test_functions_of_another_version_are_noticed(scripts: Sequence[Path]) -> None:
+    """The version is right, and `forget` is the old one that leaves addresses behind."""
+    address = database("mixed")
+    migrate(address, scripts)
+    store = SupabaseStore.over(PostgresRpc(address))
+    found = {check.name: check for check in store.examine()}
+    assert found["functions"].level == "warn"
+    assert "from the first to the last" in found["functions"].remedy
+    migrate(address)
+    assert {check.level for check in store.examine()} == {"ok"}
+    store.close()
+
+
+def test_line_ends_of_windows_are_no_other_version() -> None:
+    address = database("windows")
+    with psycopg.connect(address) as owner:
+        for script in MIGRATIONS:
+            owner.execute(script.read_text(encoding="utf-8").replace("\n", "\r\n"))
+    store = SupabaseStore.over(PostgresRpc(address))
+    assert {check.level for check in store.examine()} == {"ok"}
     store.close()

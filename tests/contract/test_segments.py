@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mailout.base.errors import MailoutError, NotFound, StoreError, UsageError
 from mailout.base.ids import mailout_id
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.port import Choice, SubscriberRow
 from mailout.letters.audience.segment_tree import Segment, SegmentError, Tree, fold, lists_of
 from mailout.letters.audience.segments import read_segment
@@ -314,6 +315,46 @@ def test_who_got_a_letter_that_retention_removed_is_refused_in_words(store: Stor
     id = enqueue(store, segment="readers")
     with pytest.raises(StoreError, match="retention has removed"):
         freeze(store, id)
+
+
+BY_HAND = [
+    ("filter", 'city = "Lisbon"'),
+    ("filter", "city ="),
+    ("filter", 'city = "Porto" and in list general and got "spring"'),
+    ("filter", 'city = "Porto" and in list events and got "summer"'),
+    ("tree", '{"a": 1}'),
+    ("tree", '["and", {"a": 1}]'),
+    ("tree", '["and"]'),
+    ("tree", '"true"'),
+]
+
+
+@pytest.mark.parametrize(("column", "written"), BY_HAND)
+def test_a_segment_that_was_changed_by_hand_is_refused(
+    store: Store, factory: StoreFactory, people: object, column: str, written: str
+) -> None:
+    """Its filter would be shown and reported, and other people would get the letter."""
+    segment_names.save(store, "porto", 'city = "Porto" and in list events and got "spring"')
+    factory.raw(f"update segments set {column} = ?", [written])
+    with pytest.raises(SegmentError, match="“porto” was changed by hand") as refused:
+        segment_names.usable_segment(store, "porto")
+    assert "mailout segments add porto " in (refused.value.remedy or "")
+    segment_names.delete(store, "porto")
+
+
+def test_a_segment_is_the_same_when_what_it_names_has_been_renamed(store: Store, people: object) -> None:
+    """It stands by the key of its list and the id of its letter: neither is a change by hand."""
+    store.put(LIST_TABLE, [List("events", "What is on")])
+    written = (
+        'not (city in (Porto, "são paulo") or age >= 5 or joined after 2026-01-01 or has nothing)'
+        ' and in list "what is ON" and (got spring or clicked "Spring") and never mailed'
+        f" and in place {OHIO} and email contains example"
+    )
+    subscribe(store, "zoe@example.org", attributes={"nothing": "x", "age": "5"})
+    made, _ = segment_names.save(store, "many", written.replace('"Spring"', f'"{SPRING.upper()}"'))
+    store.put(LIST_TABLE, [List("events", "Agenda")])
+    store.forget("zoe@example.org", "gone")
+    assert segment_names.usable_segment(store, "many").tree == made.tree
 
 
 def test_whoever_was_there_for_a_removed_letter_counts_as_mailed(

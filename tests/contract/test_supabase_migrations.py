@@ -11,9 +11,10 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.adapters.supabase.rpc import SCHEMA_VERSION
-from mailout.base.errors import StoreMismatch
+from mailout.adapters.supabase.rpc import FINGERPRINT, SCHEMA_VERSION
+from mailout.base.errors import StoreError, StoreMismatch
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.port import SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.queue import segment_names
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, empty, migrate, migrated
@@ -51,6 +52,12 @@ def test_they_may_be_applied_twice_and_lose_nothing() -> None:
     assert (store.mailout(id), outbox_rows.messages(store, id), subscriber_rows.subscribers(store)) == before
     store.check()
     store.close()
+
+
+def test_the_program_knows_the_functions_that_they_make(store: SupabaseStore) -> None:
+    """Else `doctor` warns everybody, and soon nobody reads it."""
+    made = store.rpc("mailout_fingerprint", {})
+    assert made == FINGERPRINT, f'Write in mailout/adapters/supabase/rpc.py: FINGERPRINT = "{made}"'
 
 
 def test_a_project_without_them_is_told_which_command_to_run() -> None:
@@ -259,8 +266,6 @@ def test_python_frees_the_rows_whose_domain_needs_punycode(
 def test_an_import_meets_the_rows_that_were_there(
     lived: psycopg.Connection[Any], lived_store: SupabaseStore
 ) -> None:
-    from mailout.letters.audience.port import SubscriberRow
-
     (before,) = lived.execute("select count(*) as n from subscribers").fetchall()
     counts = lived_store.import_subscribers(
         [
@@ -277,6 +282,31 @@ def test_people_can_leave_whatever_the_ids_of_the_table_are(lived_store: Supabas
     lived_store.unsubscribe("not-yet-there@example.org", None)
     assert subscriber_rows.subscriber(lived_store, "ann@example.org")["status"] == "unsubscribed"
     assert subscriber_rows.subscriber(lived_store, "not-yet-there@example.org")["status"] == "unsubscribed"
+
+
+@pytest.mark.parametrize(
+    ("own", "remedy"),
+    [
+        ("add own text not null default ''; alter table subscribers alter own drop default", "a default"),
+        ("add constraint one_each unique (from_name)", "drop it"),
+    ],
+)
+def test_a_rule_of_the_projects_own_that_is_in_the_way_is_told_what_to_do(
+    lived: psycopg.Connection[Any],
+    lived_store: SupabaseStore,
+    monkeypatch: pytest.MonkeyPatch,
+    own: str,
+    remedy: str,
+) -> None:
+    """And whose row it was stays in the database."""
+    monkeypatch.setattr("mailout.adapters.supabase.rpc._PAUSE_SECONDS", 0.0)
+    lived.execute(f"alter table subscribers {own}")
+    dan = SubscriberRow("dan@example.org", "dan@example.org", from_name="Older")
+    with pytest.raises(StoreError, match="Supabase refused") as refused:
+        lived_store.import_subscribers([dan])
+    assert remedy in (refused.value.remedy or "")
+    assert "dan@" not in str(refused.value)
+    assert "Older" not in str(refused.value)
 
 
 def test_whoever_writes_a_row_the_key_is_filled(admin: psycopg.Connection[Any], store: SupabaseStore) -> None:

@@ -13,6 +13,7 @@ import pytest
 from mailout.adapters.supabase import SupabaseStore
 from mailout.adapters.supabase.rpc import SCHEMA_VERSION
 from mailout.base.errors import StoreMismatch
+from mailout.insight.doctor.checks import Check
 from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, migrate
 from tests.contract.scenes import mailout
 
@@ -59,6 +60,10 @@ def admin(address: str) -> Iterator[psycopg.Connection[Any]]:
 def _version(admin: psycopg.Connection[Any]) -> int:
     (version,) = admin.execute("select mailout_schema_version()").fetchone() or (0,)
     return int(version)
+
+
+def _doors(store: SupabaseStore) -> Check:
+    return next(check for check in store.examine() if check.name == "publishable key")
 
 
 def test_the_version_rises_and_the_program_of_before_says_what_to_do(
@@ -109,7 +114,7 @@ def test_a_form_that_a_project_let_in_still_works(address: str, admin: psycopg.C
     admin.execute("reset role")
     admin.execute("delete from subscribers where email = 'new@example.org'")
     store = SupabaseStore.over(PostgresRpc(address))
-    assert [check.level for check in store.examine()] == ["ok"]
+    assert _doors(store).level == "ok"
     store.close()
 
 
@@ -118,7 +123,7 @@ def test_what_a_later_migration_brought_is_watched_as_well(
 ) -> None:
     admin.execute("grant select on seasons_by_name to anon")
     store = SupabaseStore.over(PostgresRpc(address))
-    assert [check.message.partition("opens: ")[2] for check in store.examine()] == ["seasons_by_name"]
+    assert _doors(store).message.endswith("opens: seasons_by_name")
     store.close()
     admin.execute("revoke select on seasons_by_name from anon")
 

@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from mailout.adapters.supabase import codec
 from mailout.adapters.supabase.acts import pass_on
 from mailout.adapters.supabase.client import SupabaseRpc
-from mailout.adapters.supabase.rpc import Rpc, check_version
+from mailout.adapters.supabase.rpc import FINGERPRINT, Rpc, check_version
 from mailout.adapters.supabase.subscribers import SupabaseSubscribers
 from mailout.base.errors import StoreError
 from mailout.base.select import SELECT_LIMIT, Filters, Row, Selection, Table, View
@@ -73,6 +73,14 @@ class SupabaseStore(SupabaseSubscribers, Store):
             )
         else:
             yield Check("publishable key", "ok", "it can neither read nor write nor call")
+        if self.rpc("mailout_fingerprint", {}) != FINGERPRINT:
+            yield Check(
+                "functions",
+                "warn",
+                "those in Supabase are not those of this version",
+                "Apply all files of supabase/migrations again, from the first to the last. "
+                "A function of your own needs another name than mailout_….",
+            )
 
     def close(self) -> None:
         self.rpc.close()

@@ -12,7 +12,7 @@ from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
 from mailout.adapters.supabase.rpc import OUR_CODES, ROLLED_BACK, error_of, until_free
-from mailout.base.errors import SettingsError, StoreUnavailable
+from mailout.base.errors import SettingsError, StoreError, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
 """Longer than the database's own 8 s, so that it is the database that gives up first."""
@@ -61,6 +61,8 @@ class SupabaseRpc:
             ) from error
         except APIError as error:
             raise error_of(error.code, error.message or "no reason given", error.hint) from error
+        except ValueError as error:  # infinity; half of a character
+            raise StoreError(f"What Supabase was told or has answered is not JSON: {error}.") from error
 
     def close(self) -> None:
         self._http.close()

@@ -11,8 +11,11 @@ from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavai
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 """What `mailout_schema_version()` must answer."""
+
+FINGERPRINT = "741624209b56b51c54122e7863ee1e01"
+"""What `mailout_fingerprint()` answers after all migrations, in order. Its test says a new one."""
 
 PUSH = "Run `supabase db push` to apply supabase/migrations."
 
@@ -86,14 +89,18 @@ def error_of(code: str | None, message: str, hint: str | None = None) -> StoreEr
             f"Supabase refuses the key: {message}.",
             remedy="Set SUPABASE_SERVICE_ROLE_KEY to the project's secret (service role) key.",
         )
-    if code == "404":
+    if code in ("404", "PGRST125"):  # nothing there; an address with a path, such as /rest/v1
         return StoreMismatch(
             "There is no Supabase at SUPABASE_URL.", remedy="It looks like https://<project>.supabase.co."
         )
     if code in ROLLED_BACK:
         return Collided(f"Supabase does not answer: {message} ({code}).")
     if code == "23505":
-        return Taken(f"Supabase refused: {message} ({code}).")
+        remedy = "If this constraint is your own, drop it: mailout keeps one row for each address itself."
+        return Taken(f"Supabase refused: {message} ({code}).", remedy=remedy)
+    if code == "23502":
+        remedy = "If this column is your own, give it a default: mailout writes rows without it."
+        return StoreError(f"Supabase refused: {message} ({code}).", remedy=remedy)
     if code in _PASSING or code.startswith(("08", "5")):
         return StoreUnavailable(f"Supabase does not answer: {message} ({code}).")
     return StoreError(f"Supabase refused: {message} ({code}).")

@@ -14,6 +14,8 @@ from mailout.base.ids import uuid_of
 from mailout.base.select import Reads, Table, View, Writes, every, first
 
 PREFIX = "mo_"
+LARGEST_LIMIT = 2**31 - 1
+"""Mails; Postgres keeps no larger one."""
 
 
 class Scope(StrEnum):

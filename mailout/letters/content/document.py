@@ -67,7 +67,7 @@ class Document:
 
 def one_line(text: str) -> str:
     """Without line breaks and other control characters: a subject or a header is one line."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text).strip()
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+", " ", text).strip()
 
 
 def cut(text: str, limit: int) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 import unicodedata
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import mailout_id
 from mailout.base.select import Reads, Table, View, every, first
-from mailout.letters.audience.list_rows import by_key_or_name
+from mailout.letters.audience.list_rows import by_key_or_name, named_list
 from mailout.letters.audience.port import Subscribers
 from mailout.letters.audience.segment_tree import (
     EMAIL,
@@ -71,8 +72,13 @@ def segment(store: Reads, name: str) -> Segment:
 
 
 def usable_segment(store: Reads, name: str) -> Segment:
-    """Refused also if it asks for a letter that retention has removed since."""
+    """Refused also if it was changed by hand, or asks for a letter that retention has removed since."""
     found = segment(store, name)
+    if not _is_as_saved(store, found):
+        raise SegmentError(
+            f"The segment “{name}” was changed by hand in the store, or its filter is read differently now.",
+            remedy=f"Save it again: mailout segments add {shlex.quote(name)} FILTER",
+        )
     for leaf in leaves(found.tree):
         if leaf[0] in ("got", "clicked"):
             _letter(store, leaf[1])
@@ -146,6 +152,32 @@ def _bound(store: Reads, leaf: Tree) -> Tree:
     return leaf
 
 
+def _is_as_saved(store: Reads, found: Segment) -> bool:
+    """Whether its tree is still that of its filter: people get the letter by the one, and read the other."""
+    from mailout.letters.audience.segments import read_segment  # the grammar takes a while to load
+
+    try:
+        return _is_bound(store, read_segment(found.filter).tree, found.tree)
+    except SegmentError:
+        return False
+
+
+def _is_bound(store: Reads, written: Tree, kept: Any) -> bool:
+    """Whether `kept` can be what `bound` made of it. A list may have got another name since."""
+    if not isinstance(kept, list) or len(kept) != len(written) or kept[0] != written[0]:
+        return False
+    match written[0]:
+        case "and" | "or" | "not":
+            parts = zip(written[1:], kept[1:], strict=True)
+            return all(_is_bound(store, part, its) for part, its in parts)
+        case "list":
+            known = named_list(store, written[1])
+            return known is None or known.key == kept[1]
+        case "got" | "clicked":
+            return kept[1] in _letter_ids(written[1])
+    return kept == written
+
+
 def anybody_has(store: Reads, attribute: str) -> bool:
     return first(store, ATTRIBUTES, {"name": attribute}) is not None
 
@@ -169,7 +201,7 @@ def _list_key(store: Reads, written: str) -> str:
 
 def _letter(store: Reads, written: str) -> _Letter:
     """By the id of its mailout, its page's id or address, or its file's id. One that people got."""
-    for id in (written.lower(), mailout_id(page_id_of(written) or written)):
+    for id in _letter_ids(written):
         found = first(store, LETTERS, {"id": id, "mode": "real"})
         if found is not None and found["archived_at"] is not None:
             raise removed_letter(found["subject"] or written)
@@ -183,6 +215,10 @@ def _letter(store: Reads, written: str) -> _Letter:
         f"There is no letter “{written}”.{hint}",
         remedy="Name it by its mailout's id (mailout queue list), its page, or its file's id.",
     )
+
+
+def _letter_ids(written: str) -> tuple[str, str]:
+    return written.lower(), mailout_id(page_id_of(written) or written)
 
 
 def _checked_name(written: str) -> str:

@@ -41,6 +41,26 @@ def test_a_mistyped_command_is_said_in_json_to_whoever_asked_for_json(run: Run) 
     assert (ended.code, said["code"], said["exit_code"]) == (2, "usage_error", 2)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["companies", "limits", "shop", "--per-hour"],
+        ["companies", "limits", "shop", "--per-day"],
+        ["tokens", "create", "--company", "shop", "--limit-per-minute"],
+    ],
+    ids=" ".join,
+)
+def test_a_limit_that_not_every_store_can_keep_is_refused(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("MAILOUT_HOME", str(folder / "home"))
+    run("companies", "add", "shop")
+    ended = run(*command, "2147483648")
+    assert ended.code == 2
+    assert "less than or equal to 2147483647" in ended.err
+    assert run(*command, "2147483647").code == 0
+
+
 @pytest.mark.parametrize("group", ["queue", "subscribers", "notion"])
 def test_a_group_alone_shows_its_help_as_it_is(run: Run, group: str) -> None:
     ended = run(group)

@@ -171,6 +171,21 @@ def test_a_missing_migration_names_the_command(rpc: SupabaseRpc, stub: type[Stub
         rpc("mailout_schema_version", {})
 
 
+def test_an_address_with_a_path_is_told_how_it_looks(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    """Some pages of Supabase show it with /rest/v1."""
+    message = "Invalid path specified in request URL"
+    stub.answer = (404, {"code": "PGRST125", "message": message, "hint": None, "details": None})
+    with pytest.raises(StoreMismatch, match=r"SUPABASE_URL.*https://<project>.supabase.co"):
+        rpc("mailout_now", {})
+
+
+@pytest.mark.parametrize("given", [float("inf"), float("nan"), "a\ud800b"])
+def test_what_is_no_json_is_refused_in_words(rpc: SupabaseRpc, stub: type[Stub], given: object) -> None:
+    with pytest.raises(StoreError, match="JSON"):
+        rpc("mailout_put", {"given": [given]})
+    assert stub.calls == []
+
+
 @pytest.mark.parametrize(
     ("code", "error"),
     [("PT409", TransitionRefused), ("PT404", NotFound), ("PT400", StoreError)],

@@ -101,6 +101,11 @@ def test_a_subject_is_one_line():
     assert render(replace(DOCUMENT, subject=" Hi\r\nBcc: x@y.z "), FOOTER).subject == "Hi Bcc: x@y.z"
 
 
+def test_half_a_character_in_a_subject_ends_nothing():
+    r"""`subject: "\ud800"` is valid YAML, and nothing that can be kept or sent."""
+    assert render(replace(DOCUMENT, subject="Hi \ud800you"), FOOTER).subject == "Hi  you"
+
+
 def test_pictures_must_be_kept_before_the_layout():
     document = parse_markdown("![x](a.png)", "n.md").document
     with pytest.raises(Abort) as caught:
