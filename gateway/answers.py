@@ -83,10 +83,20 @@ def page_or(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {200: page, **errors(*codes)}
 
 
+def reads_pages(request: Request) -> bool:
+    """A browser."""
+    return "text/html" in request.headers.get("accept", "")
+
+
 def wants_json(request: Request) -> bool:
     """A program, and no browser."""
-    accept = request.headers.get("accept", "")
-    return "application/json" in accept and "text/html" not in accept
+    return "application/json" in request.headers.get("accept", "") and not reads_pages(request)
+
+
+def takes_json_alone(request: Request) -> bool:
+    """Written to call us: `*/*` is what every library says."""
+    kinds = request.headers.get("accept", "").split(",")
+    return all(kind.partition(";")[0].strip() == "application/json" for kind in kinds)
 
 
 def refusal(code: int, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -14,11 +14,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp
 
 from gateway import api, articles, media, progress, requests, ses_events
 from gateway.access import ApiToken, Refused, WrongTokens
-from gateway.answers import Health, Held, errors, what_is_wrong
+from gateway.answers import Health, Held, errors, reads_pages, what_is_wrong
+from gateway.api.models import TOKENS
 from gateway.api.problems import ApiProblem, answer_problem
 from gateway.dashboard import router as dashboard
 from gateway.dashboard.desk import Desk, Tools
@@ -62,6 +64,12 @@ class _App(FastAPI):
         """The edge is outside of all that the framework has, its answer to an exception included."""
         app = super().build_middleware_stack()
         return Edge(app, self.state.pages, RefusalLog(), self.refused_webhooks, self.answer_seconds)
+
+    def openapi(self) -> dict[str, Any]:
+        """With the tokens of `/v1`: the framework knows only those that it checks itself."""
+        document = super().openapi()
+        document["components"]["securitySchemes"] |= TOKENS
+        return document
 
 
 def create_app(
@@ -131,6 +139,7 @@ def create_app(
         app.router.routes += module.routes.routes  # `include_router` would examine each a second time
     app.router.routes += dashboard.routes
 
+    @app.head("/health", include_in_schema=False, response_model_exclude_none=True)
     @app.get("/health", tags=["health"], responses=errors(503), response_model_exclude_none=True)
     def health() -> Health:
         """Whether the gateway can do its work: the store answers. It also says that single mails wait."""
@@ -159,6 +168,8 @@ def _from_a_thread(
 
 async def _refused(request: Request, error: Any) -> Response:
     """The API's callers get a problem; those whom the reason concerns get it, all others a word."""
+    if error.status_code == 405:
+        error.headers = {"Allow": _methods_at(request)}
     if error.status_code in API_CODES and request.url.path.startswith("/v1/"):
         code = API_CODES[error.status_code]
         detail = API_DETAILS.get(error.status_code, error.detail)
@@ -170,14 +181,22 @@ async def _refused(request: Request, error: Any) -> Response:
     return _refusal(request, error.status_code, error.headers)
 
 
+def _methods_at(request: Request) -> str:
+    """Of all routes with this address: the framework tells those of the first."""
+    there = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return ", ".join(sorted({method for route in there for method in getattr(route, "methods", None) or ()}))
+
+
 def _refusal(request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
     pages: Pages = request.app.state.pages
     return pages.refusal(request, status, headers)
 
 
-async def _misunderstood(request: Request, error: Any) -> JSONResponse:
-    """Only those who have the token come so far."""
+async def _misunderstood(request: Request, error: Any) -> Response:
+    """A wrong part of an address. What is told of it came with the request: nothing of it is ours."""
     request.state.why = what_is_wrong(error.errors())
+    if reads_pages(request):
+        return _refusal(request, 422)
     return JSONResponse({"error": request.state.why}, 422)
 
 

@@ -19,7 +19,7 @@ ANSWER_SECONDS = 10.0
 """SNS gives up after 15 seconds, and counts that as a failure; a 503 tells it to come again."""
 MOST_AT_ONCE = 1000
 MOST_COOKIE_BYTES = 4096
-"""Of all cookies together: ours have some hundred, and Python's parser takes the square of the length."""
+"""Of ours together: they have some hundred, and Python's parser takes the square of the length."""
 _HOST = re.compile(rb"[A-Za-z0-9._:\[\]-]{1,255}")
 
 _HEADERS = {
@@ -58,7 +58,7 @@ class Edge:
         if (why := _misshapen(scope)) is not None:
             await answer.refuse(400, why)
             return
-        _drop_long_cookies(scope)
+        _keep_own_cookies(scope)
         self._running += 1
         late = asyncio.get_running_loop().call_later(self.seconds, answer.too_late)
         try:
@@ -77,9 +77,16 @@ def _misshapen(scope: Scope) -> str | None:
     return None if len(hosts) == 1 and _HOST.fullmatch(hosts[0]) else "no Host, or more than one, or no name"
 
 
-def _drop_long_cookies(scope: Scope) -> None:
-    if sum(len(value) for name, value in scope["headers"] if name == b"cookie") > MOST_COOKIE_BYTES:
-        scope["headers"] = [one for one in scope["headers"] if one[0] != b"cookie"]
+def _keep_own_cookies(scope: Scope) -> None:
+    """Other pages of the domain set cookies for us, too, of any length: they must not cost anybody ours."""
+    sent = [value for name, value in scope["headers"] if name == b"cookie"]
+    if not sent:
+        return
+    cookies = (one.strip() for value in sent for one in value.split(b";"))
+    ours = b"; ".join(one for one in cookies if one.startswith(b"mailout_"))
+    scope["headers"] = [one for one in scope["headers"] if one[0] != b"cookie"]
+    if 0 < len(ours) <= MOST_COOKIE_BYTES:
+        scope["headers"].append((b"cookie", ours))
 
 
 class _Answer:

@@ -58,6 +58,7 @@ routes.get(
     response_class=FileResponse,
     responses={200: {"description": "The file", "content": {"*/*": {}}}, **errors(404)},
 )(Media.media)
+routes.head("/media/{name}", response_class=FileResponse, include_in_schema=False)(Media.media)
 
 
 def _is_plain_file(path: FilePath) -> bool:

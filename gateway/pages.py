@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
 
-from gateway.answers import refusal, wants_json
+from gateway.answers import reads_pages, refusal, wants_json
 from mailout.base.addresses import as_written
 from mailout.base.settings import Settings
 from mailout.base.signed_links import TokenData
@@ -51,6 +51,7 @@ class Page(StrEnum):
     ERASED = "erased"  # done
     BUSY = "busy"  # not this minute
     LATER = "later"  # something of ours fails
+    MISSING = "missing"  # nothing has this address
     LETTERS = "letters"  # the archive on the web
     NO_LETTER = "no_letter"  # none under this address, or not any more
 
@@ -94,10 +95,11 @@ class Pages:
         return JSONResponse(told, headers=NO_INDEX)
 
     def refusal(self, request: Request, status: int, headers: Mapping[str, str] | None = None) -> Response:
-        """Of any request. Who reads it in a browser is told on a page that something fails here."""
-        if status < 500 or "text/html" not in request.headers.get("accept", ""):
+        """Of any request. Who reads it in a browser is told on a page: something fails, or is not here."""
+        told = Page.LATER if status >= 500 else Page.MISSING if status in (404, 422) else None
+        if told is None or not reads_pages(request):
             return refusal(status, headers)
-        page = self.show(request, Page.LATER, status)
+        page = self.show(request, told, status)
         page.headers.update(headers or {})
         return page
 

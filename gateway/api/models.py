@@ -203,7 +203,13 @@ def _fault(found: Mapping[str, Any]) -> Fault:
 
 
 _TEXT = {"type": "string"}
-_AUTHORIZATION = ("Authorization", "header", "Bearer <token>")
+TOKENS = {
+    "CompanyToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A company's token: `mailout tokens create`",
+    }
+}
 _REQUEST_ID = ("X-Request-Id", "header", "Yours, or one is made; always returned")
 KEY = (
     "Idempotency-Key",
@@ -218,6 +224,7 @@ def described(*parameters: tuple[str, str, str], body: type[BaseModel] | None = 
     """For an operation that reads its request itself: the framework would take longer than all the rest."""
     told = [
         {"name": name, "in": place, "description": said, "required": place == "path", "schema": _TEXT}
-        for name, place, said in (_AUTHORIZATION, _REQUEST_ID, *parameters)
+        for name, place, said in (_REQUEST_ID, *parameters)
     ]
-    return {"parameters": told, **(body_of(body) if body else {})}
+    needed: list[dict[str, list[str]]] = [{name: []} for name in TOKENS]
+    return {"parameters": told, "security": needed, **(body_of(body) if body else {})}

@@ -298,11 +298,15 @@ def signed_in(request: Request) -> LoginSession | None:
 
 
 def from_here(request: Request) -> bool:
-    """Whether a form was sent from one of our own pages, as far as the browser tells."""
+    """Whether a form was sent from one of our own pages, as far as the browser tells. A proxy may keep `Host`
+    to itself: `PUBLIC_URL` is ours, too."""
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
-    return origin in (None, "null") or told_address(origin).netloc == request.headers.get("host")
+    if origin in (None, "null") or told_address(origin).netloc == request.headers.get("host"):
+        return True
+    public = urlsplit(request.app.state.desk.settings.public_url or "")
+    return bool(public.netloc) and origin == f"{public.scheme}://{public.netloc}"
 
 
 def with_secure_cookies(request: Request, response: Response, public_url: str | None) -> Response:

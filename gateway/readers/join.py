@@ -32,7 +32,7 @@ FORM_BYTES = 8192
 MAX_LISTS = 10
 """In one sign-up: all of it has to fit into a link."""
 QUICKEST_SECONDS = 2.0
-"""Nobody types an address in less."""
+"""Nobody types an address and presses the button in less."""
 FROM_ANYWHERE = {"Access-Control-Allow-Origin": "*"}
 """A form may stand on any site, and its script may read that it was taken: that is all it ever says."""
 
@@ -86,14 +86,17 @@ class Joining:
             words=self._pages.spoken(request),
             now=now,
         )
+        given = {"ticked": keys, "email": email, "name": name, "started": started}
         if sign_up is None or not 0 < len(chosen) <= MAX_LISTS:
             wrong = "join_bad_email" if sign_up is None else "join_no_list"
-            given = {"email": email, "name": name, "started": started}
-            return self._refuse(request, open_to_all, wrong, ticked=keys, **given)
-        if self._is_bot(form, now):
+            return self._refuse(request, open_to_all, wrong, **given)
+        is_bot, is_quick = self._is_bot(form), self._is_quick(started, now)
+        if is_bot or is_quick:
             self._store.add_counts({(Counter.SIGN_UPS, Asked.BOT): 1})
         else:
             self._store.ask_sign_up(sign_up)
+        if is_quick and not is_bot:
+            return self._refuse(request, open_to_all, "join_again", **given)
         answer = self._pages.answer(request, Page.ASKED)
         answer.headers.update(FROM_ANYWHERE)
         return answer
@@ -115,15 +118,16 @@ class Joining:
             return self._pages.answer(request, Page.GONE, 409, who=TokenData(found.email))
         return self._pages.answer(request, Page.JOINED, **self._about(found))
 
-    def _is_bot(self, form: Form, now: float) -> bool:
-        """Filled in what nobody sees, or was quicker than anybody; a static form tells no time."""
-        if form.get("website", [""])[0].strip():
-            return True
-        started = form.get("started", [""])[0]
-        if not started:
-            return False
-        shown = self._started.read(started)
-        return shown is None or now - shown["at"] < QUICKEST_SECONDS
+    def _is_bot(self, form: Form) -> bool:
+        """Filled in what nobody sees, or a time that is not ours; a static form tells none."""
+        started = form.get("started", [""])[0].strip()
+        is_forged = bool(started) and self._started.read(started) is None
+        return is_forged or bool(form.get("website", [""])[0].strip())
+
+    def _is_quick(self, started: str, now: float) -> bool:
+        """Mostly a program; but a browser fills in a form in no time, too, so a person may try once more."""
+        shown = self._started.read(started) if started else None
+        return shown is not None and 0 <= now - shown["at"] < QUICKEST_SECONDS
 
     def _read(self, token: str) -> Confirmation | None:
         payload = self._links.read_fresh(token, self._store.now(), CONFIRM_SECONDS)
@@ -142,7 +146,8 @@ class Joining:
         return self._pages.show(request, Page.JOIN, status, lists=shown, started=started, **values)
 
     def _refuse(self, request: Request, open_to_all: Sequence[List], wrong: str, **given: Any) -> Response:
-        request.state.why = "a sign-up without an address or a list"
+        is_quick = wrong == "join_again"
+        request.state.why = f"a sign-up {'at once' if is_quick else 'without an address or a list'}"
         if wants_json(request):
             said = self._pages.spoken(request).pages[wrong]
             return JSONResponse({"error": said}, 400, headers=NO_INDEX | FROM_ANYWHERE)
@@ -156,6 +161,7 @@ class Joining:
 Own = Annotated[Joining, own(Joining)]
 routes = APIRouter(tags=["joining"])
 routes.get("/join", response_model=None, responses=page_or(503))(Joining.form)
+routes.head("/join", response_model=None, include_in_schema=False)(Joining.form)
 routes.post(
     "/join",
     response_model=None,

@@ -58,11 +58,11 @@ class OwnData:
         self._is_rehearsal = settings.rehearses
         self._pages = Pages(settings)
 
-    def mail(self, email: str, what: Confirmed, words: Language) -> None:
-        """Into the outbox. Its id makes it one an hour."""
+    def mail(self, email: str, what: Confirmed, words: Language, *, joined_at: float) -> None:
+        """Into the outbox. Its id makes it one an hour; who was deleted and has joined again gets another."""
         now = self._store.now()
         window = int(now // MAIL_SECONDS)
-        key = f"{what} {email} {window}"
+        key = f"{what} {email} {window} {int(joined_at)}"
         payload = {"email": email, "at": int(now), "language": words.code}
         content = link_mail(
             words.pages[f"{what}_mail_subject"],

@@ -119,7 +119,9 @@ class Preferences(LetterLinks):
         if person is None or _is_unreachable(person):  # nothing to delete, or no mail would get there
             return self._no_choice(request, who, person)
         chosen = chosen_language(person)
-        own_data.mail(who.email, what, self.pages.spoken(request, chosen))
+        own_data.mail(
+            who.email, what, self.pages.spoken(request, chosen), joined_at=person["created_at"] or 0.0
+        )
         return self.pages.show(request, Page.MAILED, chosen=chosen, who=TokenData(who.email))
 
     def _no_choice(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from gateway.answers import Form, form_of, form_within, page_or, wants_json
+from gateway.answers import Form, form_of, form_within, page_or, takes_json_alone
 from gateway.pages import Page, Pages
 from gateway.parts import own
 from mailout.base.addresses import address_of
@@ -96,10 +96,10 @@ class Unsubscribing(LetterLinks):
         return self._leave(request, who, m)
 
     def _must_ask(self, request: Request, who: TokenData) -> bool:
-        """`auto`: where mail went out within a day, since a scanner may read it; it wants no JSON."""
+        """`auto`: where mail went out within a day, since a scanner may read it; none takes JSON alone."""
         if self._confirm != "auto":
             return self._confirm == "true"
-        if wants_json(request):
+        if takes_json_alone(request):
             return False
         return feedback_rows.mailed_since(self.store, who.email, self.store.now() - FRESH_MAIL_SECONDS)
 

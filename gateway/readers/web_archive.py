@@ -46,17 +46,17 @@ CACHE_SECONDS = 30
 TRIAL_DAYS = 30
 """For which a test or a rehearsal can be seen in a browser."""
 CONTENTS_KEPT = 128
-MOST_PAGES = 10_000
 
 LETTER_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self' https: http: data:; form-action 'self';"
     " style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 }
 """Of a letter's page: it shares the dashboard's origin, so nothing may run; its looks are its own."""
+_NUMBER = re.compile("[0-9]{1,5}")
 _SLUG = re.compile(r"[a-z0-9-]{1,100}")
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-ListKey = Annotated[str, Query(alias="list", max_length=200, description="Only letters of this list")]
+ListKey = Annotated[str, Query(alias="list", description="Only letters of this list")]
 
 
 class WebArchive:
@@ -104,14 +104,15 @@ class WebArchive:
         self: Own,
         request: Request,
         key: ListKey = "",
-        number: Annotated[int, Query(alias="page", ge=1, le=MOST_PAGES)] = 1,
+        page: Annotated[str, Query(description="From 1 on")] = "1",
     ) -> Response:
         """Public letters, the newest first."""
+        number = int(page) if _NUMBER.fullmatch(page) else 0  # what is no number has a page of ours, too
         known = self._letters()
         shown = [one for one in known if not key or one.list_key == key]
         first = (number - 1) * PAGE_LETTERS
         part = shown[first : first + PAGE_LETTERS]
-        if not self._public_url or (not part and (key or number > 1)):
+        if not self._public_url or number < 1 or (not part and (key or number > 1)):
             return self._none(request)
         words = self._pages.spoken(request)
         lists = dict(sorted({(one.list_key, one.list_title) for one in known}, key=lambda one: one[1]))
@@ -142,7 +143,7 @@ class WebArchive:
             more["Vary"] = "Accept-Language"
         return cached(request, bytes(response.body).decode(), more)
 
-    def letter(self: Own, request: Request, slug: Annotated[str, Path(max_length=200)]) -> Response:
+    def letter(self: Own, request: Request, slug: str) -> Response:
         """One public letter."""
         asked = self._public_url and _SLUG.fullmatch(slug)
         found = web_archive.web_letter(self._store, slug) if asked else None

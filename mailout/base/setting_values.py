@@ -12,12 +12,13 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
 
-from mailout.base.addresses import Dropped, normalise
+from mailout.base.addresses import Dropped, normalise, punycode
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_MINUTES = 24 * 60
 SHORTEST_TOKEN = 24
 SHORTEST_PASSWORD = 12
+MAKE_ONE = "make one with `openssl rand -hex 32`"
 MAX_CONCURRENCY = 256
 
 
@@ -110,6 +111,22 @@ def _is_url(url: str) -> bool:
     return sound and not re.search(r"\s", url)
 
 
+def as_browsers_write(url: str) -> str:
+    """The host in lower case and punycode, without the scheme's own port: as `Host` has it."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    host = host if host.isascii() else punycode(host)
+    if not host:
+        raise ValueError("must have a valid host name")
+    port = "" if parts.port in (None, _OWN_PORTS.get(parts.scheme)) else f":{parts.port}"
+    user, at, _ = parts.netloc.rpartition("@")
+    named = f"[{host}]" if ":" in host else host
+    return parts._replace(netloc=f"{user}{at}{named}{port}").geturl()
+
+
+_OWN_PORTS = {"http": 80, "https": 443}
+
+
 def is_of_this_machine(url: str) -> bool:
     """Whether nobody else can open it."""
     host = urlsplit(url).hostname or ""
@@ -160,8 +177,11 @@ def _must(complaint: str, holds: Callable[[Any], object]) -> AfterValidator:
 
 def _must_have(characters: int, advice: str) -> AfterValidator:
     """So many at least, of a secret."""
-    complaint = f"must have at least {characters} characters; {advice}"
-    return _must(complaint, lambda secret: len(secret.get_secret_value()) >= characters)
+    return _must(too_short(characters, advice), lambda secret: len(secret) >= characters)
+
+
+def too_short(characters: int, advice: str) -> str:
+    return f"must have at least {characters} characters; {advice}"
 
 
 _TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_.-]+")
@@ -170,7 +190,7 @@ _COLOR = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 _SES_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Password = Annotated[SecretStr, _must_have(SHORTEST_PASSWORD, "a few words are easy to keep")]
-ApiToken = Annotated[SecretStr, _must_have(SHORTEST_TOKEN, "make one with `openssl rand -hex 32`")]
+ApiToken = Annotated[SecretStr, _must_have(SHORTEST_TOKEN, MAKE_ONE)]
 ServiceKey = Annotated[
     SecretStr,
     _must(
@@ -190,6 +210,7 @@ Proxies = Annotated[
 Address = Annotated[str, AfterValidator(_check_address)]
 Addresses = Annotated[tuple[str, ...], _text(parse_addresses)]
 Url = Annotated[str, _must("must be a URL that starts with http:// or https://", _is_url)]
+PublicUrl = Annotated[Url, AfterValidator(as_browsers_write)]
 Links = Annotated[tuple[tuple[str, str], ...], _text(parse_links)]
 # A token is put behind it.
 BareUrl = Annotated[Url, _must("must be a URL without ? and #", lambda url: not {"?", "#"} & set(url))]

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, Valid
 from mailout.base.dotenv_file import DOTENV, read_file
 from mailout.base.errors import SettingsError
 from mailout.base.setting_values import (
+    MAKE_ONE,
+    SHORTEST_TOKEN,
     Address,
     Addresses,
     ApiToken,
@@ -27,6 +29,7 @@ from mailout.base.setting_values import (
     Locale,
     Password,
     Proxies,
+    PublicUrl,
     Secrets,
     ServiceKey,
     SesName,
@@ -34,6 +37,7 @@ from mailout.base.setting_values import (
     Topics,
     Url,
     Window,
+    too_short,
 )
 
 
@@ -174,7 +178,7 @@ class Settings(BaseModel):
     sign_in_admins: Addresses = Field((), examples=["ana@example.org"])
     sign_in_editors: Addresses = Field((), examples=["ben@example.org, cleo@example.org"])
     admin_email: Address | None = Field(None, examples=["admin@example.org"])
-    public_url: Url | None = Field(None, examples=["https://mail.example.org"])
+    public_url: PublicUrl | None = Field(None, examples=["https://mail.example.org"])
     log_redact: bool = True
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] | None = None  # None: as each program does it
@@ -275,6 +279,14 @@ class Settings(BaseModel):
         for name, (value, why) in needed.items():
             if who and not value:
                 yield f"{name}: is missing. {who} needs it: {why}."
+        signs_in = bool(self.sign_in_admins or self.sign_in_editors)
+        # Every reader has a link to test guesses against. Older secrets sign nobody in.
+        if signs_in and 0 < len(self.unsubscribe_secret or "") < SHORTEST_TOKEN:
+            yield (
+                f"UNSUBSCRIBE_SECRET: {too_short(SHORTEST_TOKEN, MAKE_ONE)}. With SIGN_IN_ADMINS or"
+                " SIGN_IN_EDITORS it also signs people in. Move the one you have to UNSUBSCRIBE_SECRETS_OLD:"
+                " links in letters go on working."
+            )
 
 
 def load_settings(env: Mapping[str, str] | None = None, env_file: Path | None = DOTENV) -> Settings:

@@ -247,6 +247,15 @@ def test_every_act_refuses_a_form_of_another_site(dashboard: Site) -> None:
     assert dashboard.client.post("/login", data={"password": ADMIN}, headers=elsewhere).status_code == 403
 
 
+def test_behind_a_proxy_that_keeps_the_host_to_itself_forms_still_work(filled: Path, tmp_path: Path) -> None:
+    with site(filled, tmp_path / "home", public_url="https://mail.example.org/") as here:
+        seen = {"origin": "https://mail.example.org", "sec-fetch-site": "same-origin"}
+        assert here.client.post("/login", data={"password": ADMIN}, headers=seen).status_code == 303
+        for other in ("http://mail.example.org", "https://mail.example.org.evil.example", "https://"):
+            refused = here.client.post("/login", data={"password": ADMIN}, headers={"origin": other})
+            assert refused.status_code == 403, other
+
+
 def test_an_editor_sees_letters_and_tests_and_nothing_more(dashboard: Site) -> None:
     dashboard.sign_in(EDITOR)
     token, id = dashboard.csrf(), dashboard.ids["failed"]

@@ -385,6 +385,24 @@ def test_ses_is_told_not_to_track_the_link() -> None:
     assert "<a ses:no-track href=" in letter(None).html
 
 
+@pytest.mark.parametrize(
+    ("written", "host"),
+    [
+        ("https://Mail.Example.org", "mail.example.org"),
+        ("https://mail.example.org:443/", "mail.example.org"),
+        ("https://bücher.example", "xn--bcher-kva.example"),
+    ],
+)
+def test_however_the_public_address_is_written_people_get_in(
+    filled: Path, tmp_path: Path, written: str, host: str
+) -> None:
+    with by_link(filled, tmp_path / "home", public_url=written) as here:
+        there = {"Host": host, "Origin": f"https://{host}"}
+        assert 'action="/login/link"' in here.client.get("/login", headers=there).text
+        asked = here.client.post("/login/link", data={"email": ANA}, headers=there)
+        assert all("; secure" in one.lower() for one in asked.headers.get_list("set-cookie"))
+
+
 @pytest.mark.parametrize("missing", ["PUBLIC_URL", "UNSUBSCRIBE_SECRET", "FROM_EMAIL"])
 def test_a_missing_setting_is_named_before_somebody_waits_for_a_mail(missing: str) -> None:
     env = {

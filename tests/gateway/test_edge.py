@@ -256,11 +256,26 @@ def test_a_cookie_of_somebody_elses_that_is_too_long_is_not_read(
     parse = starlette.requests.cookie_parser
     monkeypatch.setattr(starlette.requests, "cookie_parser", lambda text: read.append(text) or parse(text))
     gateway = open_gateway(admin_password="the administrator's words")
-    assert gateway.get("/login", headers={"Cookie": "a=" + "b" * 5_000}).status_code == 200
-    assert gateway.get("/login", headers=[("Cookie", "a=" + "b" * 2_500)] * 2).status_code == 200
+    for name in ("a", "mailout_a"):
+        assert gateway.get("/login", headers={"Cookie": f"{name}={'b' * 5_000}"}).status_code == 200
+        assert gateway.get("/login", headers=[("Cookie", f"{name}={'b' * 2_500}")] * 2).status_code == 200
     assert read == []
-    assert gateway.get("/login", headers={"Cookie": "a=" + "b" * 2_500}).status_code == 200
+    assert gateway.get("/login", headers={"Cookie": "mailout_a=" + "b" * 2_500}).status_code == 200
     assert read
+
+
+def test_cookies_of_other_pages_of_the_domain_keep_nobody_from_signing_in(open_gateway: Open) -> None:
+    """A consent banner on example.org sets its cookies for mail.example.org, too."""
+    gateway = open_gateway(admin_password="the administrator's words")
+    gateway.post("/login", data={"password": "the administrator's words"})
+    session = f"mailout_session={gateway.cookies['mailout_session']}"
+    gateway.cookies.clear()
+    theirs = "_consent=" + "a" * 6_000
+    for sent in (f"{session}; {theirs}", f"{theirs}; {session}", f"{theirs};{session};b=c"):
+        assert gateway.get("/", headers={"Cookie": sent}).status_code == 200, sent[:20]
+    assert gateway.get("/", headers=[("Cookie", theirs), ("Cookie", session)]).status_code == 200
+    ours = "mailout_x=" + "a" * 4_100
+    assert gateway.get("/", headers={"Cookie": f"{session}; {ours}"}).status_code == 303
 
 
 def test_answers_leave_at_once(open_gateway: Open) -> None:
@@ -473,6 +488,51 @@ def test_no_redirect_leads_to_a_host_that_the_request_names(open_gateway: Open, 
 
 def test_the_poll_needs_no_slash(open_gateway: Open) -> None:
     assert open_gateway(api_token=TOKEN).get("/mail/progress/poll", headers=BEARER).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/unsubscribe", "GET, POST"),
+        ("/v1/recipients/x", "DELETE, GET, PUT"),
+        ("/health", "GET, HEAD"),
+    ],
+)
+def test_who_uses_a_wrong_method_is_told_all_that_there_are(
+    open_gateway: Open, path: str, allowed: str
+) -> None:
+    answer = open_gateway().patch(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize("path", ["/health", "/join"])
+def test_who_looks_whether_it_is_there_gets_the_head_alone(open_gateway: Open, path: str) -> None:
+    """Monitors ask so."""
+    gateway = open_gateway(signup=True, public_url="https://mail.example.org")
+    head, whole = gateway.head(path), gateway.get(path)
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("content-type", "content-length"):
+        assert head.headers[name] == whole.headers[name]
+
+
+@pytest.mark.parametrize(
+    "path", ["/join/", "/archive/", "/preferences/", "/nope", "/media/x", "/articles/x?skip=y"]
+)
+def test_who_comes_with_a_browser_gets_a_page_and_no_json(open_gateway: Open, path: str) -> None:
+    gateway = open_gateway(public_url="https://mail.example.org", admin_password="the administrator's words")
+    gateway.post("/login", data={"password": "the administrator's words"})
+    answer = gateway.get(path, headers={"accept": "text/html,*/*;q=0.8", "accept-language": "de"})
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "Diese Seite gibt es nicht" in answer.text
+    assert "noindex" in answer.headers["x-robots-tag"]
+    plain = gateway.get(path)
+    assert (plain.status_code, list(plain.json())) == (answer.status_code, ["error"])
+
+
+def test_the_api_answers_in_its_own_way_also_to_a_browser(open_gateway: Open) -> None:
+    answer = open_gateway().get("/v1/nope", headers={"accept": "text/html"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "NOT_FOUND")
 
 
 def test_every_refusal_writes_its_line_and_none_writes_two(

@@ -319,6 +319,38 @@ def test_a_form_that_comes_back_at_once_was_filled_in_by_a_program(
     assert counted(store, "sent") == 1
 
 
+def test_who_is_quick_by_a_browsers_help_is_told_the_truth_and_presses_once_more(
+    gateway: Client, store: SqliteStore, clock: FakeClock
+) -> None:
+    """They were told that a message had been sent, and none had."""
+    field = r'name="started" value="([^"]+)"'
+    quick = post(gateway, started=re.findall(field, gateway.get("/join").text)[0])
+    assert "Please press the button once more." in quick.text
+    assert "We have sent" not in quick.text
+    assert all(kept in quick.text for kept in (f'value="{ANN}"', 'value="Ann"', 'value="news" checked'))
+    clock.wall += 3
+    assert "We have sent" in post(gateway, started=re.findall(field, quick.text)[0]).text
+    assert counted(store, "sent") == 1
+
+
+def test_a_program_that_is_too_quick_and_asks_for_json_is_told_so(
+    gateway: Client, store: SqliteStore
+) -> None:
+    started = re.findall(r'name="started" value="([^"]+)"', gateway.get("/join").text)[0]
+    answer = post(gateway, started=started, headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()) == (400, {"error": "Please press the button once more."})
+    assert counted(store, "sent") == 0
+
+
+def test_a_clock_that_was_set_back_makes_nobody_a_program(
+    gateway: Client, store: SqliteStore, clock: FakeClock
+) -> None:
+    started = re.findall(r'name="started" value="([^"]+)"', gateway.get("/join").text)[0]
+    clock.wall -= 60
+    assert "We have sent" in post(gateway, started=started).text
+    assert counted(store, "sent") == 1
+
+
 def test_who_corrects_a_mistake_quickly_is_no_program(
     gateway: Client, store: SqliteStore, clock: FakeClock
 ) -> None:
@@ -357,7 +389,7 @@ def test_a_link_is_good_for_a_week(
     clock.wall += CONFIRM_SECONDS + 60
     for answer in (gateway.get(path), gateway.post(path)):
         assert answer.status_code == 400
-        assert 'href="/join"' in answer.text
+        assert 'href="../join"' in answer.text
     assert not is_known(store)
 
 

@@ -37,6 +37,8 @@ def test_what_was_kept_is_served_with_its_type(
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert "immutable" in answer.headers["cache-control"]
     assert "sandbox" in answer.headers["content-security-policy"]
+    head = gateway.head(answer.url.path)
+    assert (head.status_code, head.headers["content-length"]) == (200, answer.headers["content-length"])
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.js", "a.xyz", "nothing"])

@@ -53,6 +53,18 @@ def test_no_reference_points_nowhere(open_gateway: Open) -> None:
             found = found[name]
 
 
+def test_the_api_says_which_token_it_wants(open_gateway: Open) -> None:
+    document = open_gateway().get("/openapi.json").json()
+    schemes = document["components"]["securitySchemes"]
+    for path, method in OPERATIONS:
+        [needed] = document["paths"][path][method.lower()]["security"]
+        [name] = needed
+        assert (schemes[name]["type"], schemes[name]["scheme"]) == ("http", "bearer")
+        assert "tokens create" in schemes[name]["description"]
+    [ours] = document["paths"]["/mail/progress/poll/"]["get"]["security"][0]
+    assert "API_TOKEN" in schemes[ours]["description"]
+
+
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_the_description_is_true(
     described: tuple[schemathesis.BaseSchema, str, str], path: str, method: str

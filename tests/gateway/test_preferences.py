@@ -331,6 +331,19 @@ def test_the_link_of_before_does_not_delete_who_has_signed_up_again(
     assert subscriber_rows.subscriber(store, ANN)["status"] == "active"
 
 
+def test_who_has_signed_up_again_can_be_deleted_again_within_the_hour(
+    gateway: Client, store: SqliteStore, clock: FakeClock
+) -> None:
+    """They were told to look into their mailbox, and nothing came."""
+    gateway.post(link(), data={"action": "delete"})
+    gateway.post(sent_link(store))
+    clock.wall += 60
+    store.import_subscribers([SubscriberRow(ANN, ANN)], own_sign_up=True)
+    assert "Check your inbox" in gateway.post(link(), data={"action": "delete"}).text
+    assert "Your data has been deleted" in gateway.post(sent_link(store)).text
+    assert not subscriber_rows.subscribers(store, search=ANN)
+
+
 def test_a_reader_whose_mail_is_leaving_right_now_is_asked_to_try_again(
     gateway: Client, store: SqliteStore, clock: FakeClock
 ) -> None:

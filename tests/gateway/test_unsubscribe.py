@@ -207,6 +207,35 @@ def test_so_does_the_link_of_a_welcome_letter(gateway: Client, store: SqliteStor
     assert status(store) == "active"
 
 
+def test_so_does_the_link_of_a_mail_that_is_just_being_sent(gateway: Client, store: SqliteStore) -> None:
+    """SES has it, and a scanner may read it, before we have written so down."""
+    Sender(store, mailout(store, ANN)).begin_one()
+    assert gateway.get(link()).status_code == 200
+    assert status(store) == "active"
+
+
+def test_so_does_the_link_of_a_welcome_letter_that_is_just_being_sent(
+    gateway: Client, store: SqliteStore
+) -> None:
+    welcome = {"id": ids.welcome_id("general", ANN), "category": Category.MARKETING}
+    store.accept_single_mails([mail("welcome", email=ANN, **welcome)])
+    Sender(store, None).begin_one()
+    assert gateway.get(link()).status_code == 200
+    assert status(store) == "active"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    ["application/json, text/plain, */*", "application/json;q=0.9, */*;q=0.1", "application/json, text/*"],
+)
+def test_a_scanner_that_takes_anything_is_asked_too(gateway: Client, store: SqliteStore, accept: str) -> None:
+    """The first is what every script with axios says."""
+    sender = Sender(store, mailout(store, ANN))
+    sender.step(results=[result(sender.begin_one())], close=True)
+    assert gateway.get(link(), headers={"accept": accept}).json() == {"ok": False, "confirm": "POST"}
+    assert status(store) == "active"
+
+
 @pytest.mark.parametrize("header", ["Purpose", "Sec-Purpose", "X-Moz"])
 def test_a_prefetch_does_nothing(gateway: Client, store: SqliteStore, header: str) -> None:
     assert gateway.get(link(), headers={header: "prefetch"}).status_code == 200

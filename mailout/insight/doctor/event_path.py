@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
+from mailout.base.setting_values import as_browsers_write
 from mailout.insight.doctor.checks import Check, Level
 
 EVENTS_PATH = "/ses-events"
@@ -55,7 +56,7 @@ class EventPath:
         endpoint = one.endpoint.rstrip("/")
         if self.public_url is None:
             return endpoint.endswith(EVENTS_PATH)
-        return endpoint == self.public_url.rstrip("/") + EVENTS_PATH
+        return as_browsers_write(endpoint) == self.public_url.rstrip("/") + EVENTS_PATH
 
     def is_queue(self, one: TopicSubscription) -> bool:
         """A queue's address ends with …/account/name, its ARN with …:account:name."""

@@ -30,6 +30,8 @@ USAGE_DRIFT = View("read_usage_drift", Drift, ("scope", "kind", "key"))
 MAILOUT_IDS = View("read_mailouts", MailoutId, ("id",))
 SINGLE_MAILS_LOOKED_AT = 20
 """The latest to an address that were sent: their order is that in which they were handed in."""
+MAYBE_READ = (State.SENT, State.UNKNOWN, State.SENT_ATTEMPT)
+"""SES may have a mail before its answer is written down, and a scanner reads it at once."""
 
 
 def waiting_events(store: Reads, limit: int) -> Sequence[WaitingEvent]:
@@ -54,10 +56,10 @@ def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:
     mail, a rehearsal included."""
     recent = every(store, MAILOUT_IDS, {"active_at >=": moment})
     ids = [id_of_message(mailout["id"], email_norm) for mailout in recent]
-    sent = {"email": email_norm, "category": Category.MARKETING, "state in": [State.SENT, State.UNKNOWN]}
+    sent = {"email": email_norm, "category": Category.MARKETING, "state in": list(MAYBE_READ)}
     singles = store.select(SINGLE_MAILS, sent, order=["-seq"], limit=SINGLE_MAILS_LOOKED_AT)
     return any(
-        row["state"] in (State.SENT, State.UNKNOWN) and (row["sent_at"] or row["attempt_at"] or 0.0) >= moment
+        row["state"] in MAYBE_READ and (row["sent_at"] or row["attempt_at"] or 0.0) >= moment
         for row in (*among(store, MESSAGES, "id", ids), *singles)
     )
 

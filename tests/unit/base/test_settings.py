@@ -125,6 +125,37 @@ def test_half_a_pair_is_an_error(env: dict[str, str], missing: str) -> None:
     assert "hush" not in line
 
 
+@pytest.mark.parametrize("who", ["SIGN_IN_ADMINS", "SIGN_IN_EDITORS"])
+def test_a_secret_that_signs_people_in_is_long(who: str) -> None:
+    """Every reader has a link to test guesses against, at home and as fast as their machine is."""
+    env = {"UNSUBSCRIBE_SECRET": "harbour1", "PUBLIC_URL": "https://x.example", "FROM_EMAIL": "a@example.org"}
+    assert load_settings(env).unsubscribe_keys == ("harbour1",), "it only unsubscribes"
+    [line] = problems(**env, **{who: "ana@example.org"})
+    assert line.startswith("UNSUBSCRIBE_SECRET: must have at least 24 characters; make one with `openssl")
+    assert who in line
+    assert "UNSUBSCRIBE_SECRETS_OLD" in line, "links in letters have to go on working"
+    changed = {"UNSUBSCRIBE_SECRET": "h" * 24, "UNSUBSCRIBE_SECRETS_OLD": "harbour1"}
+    assert load_settings(env | changed | {who: "ana@example.org"}).has_dashboard
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("https://Mail.Example.ORG/News", "https://mail.example.org/News"),
+        ("HTTPS://mail.example.org:443", "https://mail.example.org"),
+        ("http://mail.example.org:80/", "http://mail.example.org/"),
+        ("https://mail.example.org:8443", "https://mail.example.org:8443"),
+        ("http://mail.example.org:443", "http://mail.example.org:443"),
+        ("https://Bücher.example:443/a", "https://xn--bcher-kva.example/a"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+    ],
+)
+def test_the_public_address_is_kept_as_browsers_write_it(written: str, kept: str) -> None:
+    """A request's Host is compared with it: written otherwise, nobody could sign in."""
+    assert load_settings({"PUBLIC_URL": written}).public_url == kept
+
+
 SECRETS = (
     "ADMIN_PASSWORD",
     "API_TOKEN",
@@ -229,6 +260,7 @@ def test_the_example_file_shows_defaults_and_valid_examples(tmp_path: Path) -> N
     """Whoever takes the # from a line gets what the line says."""
     text = re.sub(r"^#([A-Z0-9_]+=)", r"\1", EXAMPLE.read_text(), flags=re.MULTILINE)
     file = tmp_path / "example.env"
+    text = text.replace("UNSUBSCRIBE_SECRET=", f"UNSUBSCRIBE_SECRET={'x' * 24}")  # too short as it is
     file.write_text(text.replace("MEDIA_SUPABASE_BUCKET=", "#MEDIA_SUPABASE_BUCKET="))  # one of two buckets
     settings = load_settings({}, file)
     assert settings.warnings == ()

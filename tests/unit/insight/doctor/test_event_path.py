@@ -36,6 +36,10 @@ UNCONFIRMED = TopicSubscription("https", GATEWAY, confirmed=False, raw=None)
         ([BY_QUEUE], "ok"),
         ([BY_GATEWAY, BY_QUEUE], "ok"),
         ([TopicSubscription("https", GATEWAY + "/", raw=None)], "ok"),
+        (
+            [TopicSubscription("https", "https://Mail.Example.org:443/ses-events")],
+            "ok",
+        ),  # as somebody typed it
         ([TopicSubscription("sqs", QUEUE, raw=True)], "ok"),  # we read both
         ([], "fail"),
         ([TopicSubscription("https", "https://elsewhere.example.org/ses-events")], "fail"),
