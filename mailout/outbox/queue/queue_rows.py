@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -41,23 +42,32 @@ def due_mailouts(store: Reads, stale: float) -> Sequence[Mailout]:
 
 
 def same_content(store: Queue, id: str, since: float) -> Mailout | None:
-    """The latest real mailout from another page that took the same to the same list, and began first."""
+    """The latest real mailout from another page that took the same to the same list, or is about to.
+
+    What went out counts, whoever tried first. Of two that have sent nothing, the one that began first goes;
+    one that tries again comes after one that is at it.
+    """
     this = store.mailout(id)
     if this.content_hash is None:
         return None
     real = {"is_test": False, "is_rehearsal": False, "status !=": Status.CANCELLED}
     found = every(store, MAILOUTS, real | {"content_hash": this.content_hash, "active_at >=": since})
-    before = (this.started_at or float("inf"), this.id)
+
+    def comes_first(one: Mailout) -> bool:
+        before = (one.started_at or 0.0, one.id) < (this.started_at or math.inf, this.id)
+        return before or (one.locked_at or 0.0, one.id) < (this.locked_at or math.inf, this.id)
+
     others = [
-        (one.started_at, one)
+        one
         for one in found
         if one.ref != this.ref
         and (one.list_key or GENERAL) == (this.list_key or GENERAL)
-        and (one.status is Status.PROCESSING or one.ledger.sent + one.ledger.unknown > 0)
-        and one.started_at is not None
-        and (one.started_at, one.id) < before
+        and (
+            one.ledger.sent + one.ledger.unknown + one.ledger.in_flight > 0
+            or (one.status is Status.PROCESSING and comes_first(one))
+        )
     ]
-    return max(others, key=lambda other: other[0])[1] if others else None
+    return max(others, key=lambda one: one.started_at or 0.0, default=None)
 
 
 def needing_a_person(store: Reads) -> Sequence[Mailout]:
