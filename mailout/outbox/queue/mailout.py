@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, get_type_hints
 
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger, RetryPlan
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.delivery.states import Column
 
 QUEUE_EVERY = 60.0
@@ -160,6 +161,18 @@ class Mailout(NewMailout):
         return self.status is Status.PENDING and not held and (self.scheduled_at or 0.0) <= now
 
     @property
+    def due_since(self) -> float:
+        """Of one that may start: since when."""
+        return max(self.created_at, self.scheduled_at or 0.0, self.deferred_until or 0.0)
+
+    def is_overdue(self, now: float) -> bool:
+        """Due for minutes, and nobody has taken it up. One that was begun and has no reason to wait was
+        stopped, or resumed just now: nobody knows since when it is due."""
+        asked = self.started_at is None or self.defer_reason is not None
+        since = now - UNSERVED_SECONDS
+        return self.status is Status.PENDING and asked and self.due_since <= since and self.may_start(now, 0)
+
+    @property
     def planned_for(self) -> float | None:
         """When it is to begin, of one that was given a time and has not begun."""
         return self.scheduled_at if self.started_at is None else None
@@ -176,3 +189,10 @@ class Mailout(NewMailout):
             return None
         silent = now - self.locked_at > lease * SILENCE
         return max(now, self.locked_at + lease) + QUEUE_EVERY if silent else None
+
+
+def untaken(mailouts: Sequence[Mailout], now: float, lease: float) -> Sequence[Mailout]:
+    """Those that are overdue while nobody sends anything: else they may wait for their turn."""
+    if any(one.status is Status.PROCESSING and one.goes_on_by(now, lease) is None for one in mailouts):
+        return ()
+    return [one for one in mailouts if one.is_overdue(now)]

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from mailout.base.select import Reads, View, every, first
 from mailout.letters.audience.list_rows import GENERAL
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status, untaken
 from mailout.outbox.queue.port import Queue, Request
 
 
@@ -118,6 +118,13 @@ def unserved(store: Reads, waiting: float) -> Sequence[Request]:
     """Those that have been due for so many seconds, and nobody has answered."""
     since = store.now() - waiting
     return [one for one in asked(store, waiting) if (one.not_before or 0.0) <= since]
+
+
+def overdue(store: Reads, lease: float, *, rehearses: bool) -> Sequence[Mailout]:
+    """Those that have been due for minutes while nobody sends anything, and nobody has paused it."""
+    found = mailouts(store, statuses=[Status.PENDING, Status.PROCESSING])
+    late = [one for one in untaken(found, store.now(), lease) if one.is_rehearsal == rehearses]
+    return late if late and not all_paused(store) else ()
 
 
 def requests(store: Reads) -> Sequence[Request]:
