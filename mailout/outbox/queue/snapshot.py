@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from mailout.base.clock import YEAR_3000
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
@@ -98,10 +99,10 @@ class QueueForecast:
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set, up to the first whose recipients
         nobody has counted yet: when it ends, and what comes after it begins, nobody can say. Nor of what is
-        due and nobody takes up."""
+        due and nobody takes up, or planned for the end of time."""
         late = {m.id for m in untaken(mailouts, now, self.lease)}
         mine = [m for m in mailouts if m.is_rehearsal == self.rehearses and m.id not in late]
-        going = [m for m in mine if due_at(m) < math.inf]
+        going = [m for m in mine if due_at(m) < YEAR_3000]
         going = list(takewhile(lambda mailout: mailout.frozen_at is not None, going))
         jobs = [Job(_remaining(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self.limits, self._forecast_input(now, going), jobs)

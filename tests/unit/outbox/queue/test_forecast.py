@@ -239,6 +239,18 @@ def test_what_is_due_and_nobody_takes_up_has_no_end(folder: Path) -> None:
     assert made.engine.queue_forecast.snapshot().forecasts[late].ends_at is not None
 
 
+def test_one_that_is_planned_for_the_end_of_time_breaks_no_page(folder: Path) -> None:
+    """Its row may be in the store already: `status`, Home and every report showed an error."""
+    made = drive(folder, SEND_TIMEZONE="Pacific/Kiritimati")
+    never, other = made.add("never", 3, scheduled_at=253_402_300_799.0), made.add("other", 3)
+    forecasts = made.engine.queue_forecast.snapshot().forecasts
+    assert forecasts[never] == Forecast(None, None, 0, 3, None)
+    assert forecasts[other].ends_at is not None
+    made.run()
+    for id in (never, other):
+        assert made.engine.report(id).html.exists()
+
+
 def test_what_waits_for_a_person_has_no_end(folder: Path) -> None:
     made = drive(folder)
     id = made.add("letter", 10)
