@@ -188,9 +188,10 @@ class SqliteQueue:
             "INSERT INTO requests (ref, how, asked_at, not_before) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (ref, how) DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL,"
             " not_before = excluded.not_before"
-            " WHERE asked_at <= ? OR not_before IS NOT excluded.not_before"
+            " WHERE asked_at <= ? OR asked_at > ?"  # the clock was ahead: a small step is none
+            " OR not_before IS NOT excluded.not_before"
             " OR (answered_at IS NOT NULL AND how IN ('if_ready', 'article'))",
-            (request.ref, request.how, now, request.not_before, now - repeat),
+            (request.ref, request.how, now, request.not_before, now - repeat, now + repeat),
         )
         return written == 1
 

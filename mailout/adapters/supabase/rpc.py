@@ -11,7 +11,7 @@ from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavai
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 """What `mailout_schema_version()` must answer."""
 
 PUSH = "Run `supabase db push` to apply supabase/migrations."

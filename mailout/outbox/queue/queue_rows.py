@@ -108,10 +108,14 @@ def all_paused(store: Reads) -> bool:
 
 
 def asked(store: Reads, waiting: float) -> Sequence[Request]:
-    """Those that are due and nobody has answered for so many seconds, the oldest first."""
+    """Those that are due and nobody has answered for so many seconds, the oldest first. What was asked for
+    later than now is old, too: the clock was ahead."""
     now = store.now()
-    found = store.select(REQUESTS, {"asked_at <=": now - waiting}, order=["asked_at"])
-    return [one for one in found if (one.not_before or 0.0) <= now]
+    found = [one for one in requests(store) if (one.not_before or 0.0) <= now]
+    if not found or not waiting:
+        return found
+    recent = store.select(REQUESTS, {"asked_at >": now - waiting, "asked_at <=": now + waiting})
+    return [one for one in found if one not in recent]
 
 
 def unserved(store: Reads, waiting: float) -> Sequence[Request]:
