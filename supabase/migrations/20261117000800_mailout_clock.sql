@@ -1,4 +1,5 @@
--- Since 0.1.0: what was asked for by a clock that was ahead is asked for again, once the clock is right.
+-- Since 0.1.0: what was written by a clock that was ahead holds nothing up once the clock is right: what was asked for
+-- is asked for again, and a wait that is longer than its reason can make it is over.
 
 create or replace function mailout_ask(
     ref text, how text, repeat_after double precision, not_before double precision) returns boolean
@@ -14,5 +15,13 @@ begin
        or (requests.answered_at is not null and requests.how in ('if_ready', 'article'));
     return found;
 end $$;
+
+create or replace function mailout_is_due(q campaign_queue, at timestamptz) returns boolean
+language sql immutable set search_path = '' as $$
+    select q.status = 'PENDING' and (q.scheduled_at is null or q.scheduled_at <= at)
+       and (q.defer_reason is null or coalesce(q.deferred_until <= at or q.deferred_until > at + make_interval(secs =>
+            case when q.defer_reason in ('rate_per_hour', 'quota_exhausted', 'transient_errors') then 3900
+                 when q.defer_reason in ('daily_limit', 'outside_hours') then 691200 end), false))
+$$;
 
 select mailout_finish_migration(18);

@@ -11,10 +11,17 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout
+from mailout.outbox.queue.mailout import (
+    LONGEST_WAIT_SECONDS,
+    WAITS_FOR_A_PERSON,
+    DeferReason,
+    Mailout,
+    NewMailout,
+)
 from mailout.outbox.queue.port import Request
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
+_LONGEST = json.dumps(LONGEST_WAIT_SECONDS)
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
@@ -53,8 +60,10 @@ class SqliteQueue:
             " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
             " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
             "  AND coalesce(scheduled_at, 0) <= :now"
-            "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
+            "  AND (defer_reason IS NULL OR deferred_until <= :now"
+            "   OR deferred_until > :now + json_extract(:longest, '$.' || defer_reason))))",
             worker=worker,
+            longest=_LONGEST,
         )
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:

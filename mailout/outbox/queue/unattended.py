@@ -33,7 +33,8 @@ def unattended(
         return {}
     now = store.now()
     busy = any(
-        not _is_silent(one, now, lease) for one in queue_rows.mailouts(store, statuses=[Status.PROCESSING])
+        one.silent_for(now, lease) <= lease
+        for one in queue_rows.mailouts(store, statuses=[Status.PROCESSING])
     )
     found = {f"request {one.ref} {one.how}": 0.0 for one in asked}
     for one in due:  # another key for each time that it falls due
@@ -45,10 +46,6 @@ def _wait_before_start(mailout: Mailout, now: float, busy: bool) -> float:
     if mailout.status is Status.PROCESSING:
         return 0.0  # its sender has died
     return ONE_TURN if busy else max(0.0, mailout.created_at + JUST_ASKED - now)
-
-
-def _is_silent(mailout: Mailout, now: float, lease: float) -> bool:
-    return now - (mailout.locked_at or 0.0) > lease
 
 
 def slow_or_tested(store: QueueStore, *, rehearses: bool, speed: float, rate: float) -> Mapping[str, float]:
