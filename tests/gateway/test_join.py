@@ -319,6 +319,16 @@ def test_a_form_that_comes_back_at_once_was_filled_in_by_a_program(
     assert counted(store, "sent") == 1
 
 
+def test_a_clock_that_is_set_back_makes_nobody_a_program(
+    gateway: Client, store: SqliteStore, clock: FakeClock
+) -> None:
+    """Their form was shown in the future; they were told to look into their mailbox, and nothing came."""
+    (started,) = re.findall(r'name="started" value="([^"]+)"', gateway.get("/join").text)
+    clock.wall -= 60
+    post(gateway, started=started)
+    assert (counted(store, "bot"), counted(store, "sent")) == (0, 1)
+
+
 def test_who_corrects_a_mistake_quickly_is_no_program(
     gateway: Client, store: SqliteStore, clock: FakeClock
 ) -> None:
