@@ -29,7 +29,7 @@ def interrupted_mailouts(store: Store, machine: str, lock_seconds: float) -> Ite
     found = [
         mailout
         for mailout in queue_rows.mailouts(store, statuses=(Status.PROCESSING,))
-        if _lease_ends(mailout, lock_seconds) <= now or _died_here(mailout.locked_by or "", machine)
+        if not _lease_lasts(mailout, lock_seconds, now) or _died_here(mailout.locked_by or "", machine)
     ]
     for mailout in found:
         ledger = mailout.ledger
@@ -38,7 +38,7 @@ def interrupted_mailouts(store: Store, machine: str, lock_seconds: float) -> Ite
         )
         if ledger.in_flight:
             said += f" and {count(ledger.in_flight, 'message')} on the way"
-        wait = max(WORKER_START_SECONDS, _lease_ends(mailout, lock_seconds) - now) + QUEUE_RUN_SECONDS
+        wait = max(WORKER_START_SECONDS, _lease_lasts(mailout, lock_seconds, now)) + QUEUE_RUN_SECONDS
         yield f"{said}. It goes on by itself, within {math.ceil(wait / 60)} minutes."
     if found and queue_rows.all_paused(store):
         yield ALL_PAUSED
@@ -52,12 +52,13 @@ def interruption(engine: Engine, mailout: Mailout) -> str | None:
         if up_runs or mailout.started_at is None or mailout.defer_reason is not None:
             return None
         return f"waits for its turn, but nothing is running here; {_goes_on(engine, mailout)}"
-    by = mailout.goes_on_by(engine.store.now(), lock_seconds)
+    now = engine.store.now()
+    by = mailout.goes_on_by(now, lock_seconds)
     died = mailout.status is Status.PROCESSING and _died_here(mailout.locked_by or "", socket.gethostname())
     if by is None and not died:
         return None
     if up_runs:
-        latest = by or _lease_ends(mailout, lock_seconds) + QUEUE_RUN_SECONDS
+        latest = by or now + _lease_lasts(mailout, lock_seconds, now) + QUEUE_RUN_SECONDS
         when = spoken(latest, engine.limits.timezone)
         return f"was interrupted; it goes on by itself, by {when} at the latest"
     return f"was interrupted; {_goes_on(engine, mailout)}"
@@ -77,8 +78,8 @@ def _goes_on(engine: Engine, mailout: Mailout) -> str:
     return f"{by_itself}, or now with: {again}"
 
 
-def _lease_ends(mailout: Mailout, lock_seconds: float) -> float:
-    return (mailout.locked_at or 0.0) + lock_seconds
+def _lease_lasts(mailout: Mailout, lock_seconds: float, now: float) -> float:
+    return max(0.0, lock_seconds - mailout.silent_for(now, lock_seconds))
 
 
 def _died_here(worker: str, machine: str) -> bool:

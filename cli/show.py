@@ -40,19 +40,24 @@ def show_files(reports: Reports) -> None:
 
 
 def show_requests(engine: Engine) -> None:
-    """That nothing takes up what was asked for: it is no mailout yet, and would be seen nowhere."""
+    """That nothing takes up what was asked for (it is no mailout yet), or sends what is due."""
     n = len(queue_rows.unserved(engine.store, UNSERVED_SECONDS))
     if n and not queue_rows.all_paused(engine.store):
         many = count(n, "request for a letter or an article waits", "requests for letters or articles wait")
         say(
             f"{many}: nothing takes {'it' if n == 1 else 'them'} up. Start `mailout up`.", style="bold yellow"
         )
+    late = len(queue_rows.overdue(engine.store, engine.settings.lock_seconds, rehearses=engine.rehearses))
+    if late:
+        many = count(late, "letter is due, and nothing sends it", "letters are due, and nothing sends them")
+        say(f"{many}. Start `mailout up`.", style="bold yellow")
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     """One line each; below it what it waits for, if it waits."""
-    forecasts = engine.queue_forecast.snapshot().forecasts
-    zone = engine.limits.timezone
+    snapshot = engine.queue_forecast.snapshot()
+    forecasts = snapshot.forecasts
+    zone, now = engine.limits.timezone, snapshot.now
     table = TextTable(
         ("id", "date", "state", "sent", "subject"),
         right=frozenset({"sent"}),
@@ -60,7 +65,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         indent=SHORT_ID_CHARS + 2,
     )
     for m in mailouts:
-        word, style, more = _state(m, zone)
+        word, style, more = _state(m, zone, now)
         forecast = forecasts.get(m.id)
         if m.archived_at is not None:
             more += "; archived"
@@ -76,15 +81,15 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     table.show()
 
 
-def _state(mailout: Mailout, zone: tzinfo) -> tuple[str, str, str]:
+def _state(mailout: Mailout, zone: tzinfo, now: float) -> tuple[str, str, str]:
     """How it stands in one word, its colour, and in a few words more."""
     match mailout.status:
         case Status.PENDING if mailout.defer_reason is not None and mailout.deferred_until is None:
             return "needs you", "bold yellow", wait(mailout, zone)
-        case Status.PENDING if mailout.defer_reason is None and mailout.planned_for is not None:
-            return "planned", "cyan", wait(mailout, zone)
+        case Status.PENDING if mailout.is_overdue(now) or mailout.defer_reason or not mailout.planned_for:
+            return "waits", "yellow", wait(mailout, zone, now)
         case Status.PENDING:
-            return "waits", "yellow", wait(mailout, zone)
+            return "planned", "cyan", wait(mailout, zone)
         case Status.PROCESSING:
             return "sending", "cyan", "being sent"
         case Status.CANCELLED:

@@ -214,7 +214,8 @@ def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
         print_json(mailout_dict(mailout, engine.queue_forecast.forecast(mailout.id)))
     else:
         say(f"Mailout {mailout.id}")
-        say("\n".join(status_lines(mailout, engine.limits.timezone, interruption(engine, mailout))))
+        stopped, now = interruption(engine, mailout), engine.store.now()
+        say("\n".join(status_lines(mailout, engine.limits.timezone, stopped, now)))
 
 
 def _let_go_on(engine: Engine, mailout: Mailout, json: bool) -> None:

@@ -15,7 +15,7 @@ from mailout.base.errors import AbortCode
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
-from mailout.insight.reporting.phrases import count, headline, left_alone, waiting
+from mailout.insight.reporting.phrases import count, headline, left_alone, not_taken_up, waiting
 from mailout.letters.content.refs import page_id_of
 from mailout.letters.content.sample import sample_subject
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
@@ -28,6 +28,7 @@ ERRORS_READ = 500
 CLOSED = "closed a problem"
 """What the log of acts says of it; `about` is the problem's key."""
 REFUSED_BEFORE = "cannot_be_sent"
+ASK_WHY = "Your administrator can find out why: mailout status, mailout doctor."
 NOT_STOPPED = frozenset({AbortCode.MAILOUT_ALREADY_SENT})
 _SERVER_PATH = re.compile(r"""(?<![\w:/.])/(?:[^\s/:"'“”,]+/)+([^\s/:"'“”,]+)""")
 
@@ -117,8 +118,11 @@ def _unserved(desk: Desk) -> Iterable[Trouble]:
             f"{count(n, 'request for a letter or an article', 'requests for letters or articles')} came more"
             f" than five minutes ago, and nothing has taken {'it' if n == 1 else 'them'} up.",
             desk.store.now() - UNSERVED_SECONDS,
-            remedy="Your administrator can find out why: mailout status, mailout doctor.",
+            remedy=ASK_WHY,
         )
+    for mailout in queue_rows.overdue(desk.store, desk.settings.lock_seconds, rehearses=desk.rehearses):
+        said = f"It {not_taken_up(mailout, desk.zone)}."
+        yield Trouble(_title(mailout), said, mailout.due_since, remedy=ASK_WHY, link=f"/letters/{mailout.id}")
 
 
 def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:

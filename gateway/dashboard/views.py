@@ -103,7 +103,9 @@ class Views:
             "titled": titled,
             "more_pages": more_pages,  # (address, name) in the menu, where they are used
             "share": share,
-            "waiting": lambda mailout, all_paused=False: waiting(mailout, zone, all_paused=all_paused),
+            "waiting": lambda mailout, all_paused=False: waiting(
+                mailout, zone, all_paused=all_paused, now=0.0 if all_paused else time.time()
+            ),
             "when": self.when,
             "marked": marked,
             "n": "{:,}".format,

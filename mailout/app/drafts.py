@@ -48,7 +48,7 @@ class Drafts:
         now = self._clock.now()
         with self._lock:
             known = self._known.get(ref)
-        if known is not None and not again and now - known.read_at < DRAFT_CACHE_SECONDS:
+        if known is not None and not again and 0 <= now - known.read_at < DRAFT_CACHE_SECONDS:
             return known
         draft = self._read(ref, now)
         with self._lock:

@@ -144,7 +144,14 @@ def queue_forecast(settings: Settings, store: Store, transport: Transport | None
     rehearses = (transport.name if transport else settings.mailout_transport) == REHEARSING
     scope = transport.scope if transport else _scope(settings)
     rate = settings.send_rate(rehearses=rehearses)
-    return QueueForecast(store, limits_of(settings), rate=rate, scope=scope, rehearses=rehearses)
+    return QueueForecast(
+        store,
+        limits_of(settings),
+        rate=rate,
+        scope=scope,
+        rehearses=rehearses,
+        lease=settings.lock_seconds,
+    )
 
 
 def _scope(settings: Settings) -> str:

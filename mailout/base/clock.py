@@ -9,6 +9,8 @@ from typing import Any, Protocol
 WAKES_LATE = 0.0003
 """By how much the kernel's timers may be late. At fifty sends a second each interval has a tenth of a
 millisecond to make lateness up: if every send woke up late, that would add up until a slot is lost."""
+YEAR_3000 = 32_503_680_000.0
+"""From here on a time is a mistake, or means “never”; soon after, calendars end."""
 
 
 class SystemClock:

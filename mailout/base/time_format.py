@@ -12,18 +12,23 @@ def iso(moment: float | None) -> str | None:
     """ISO 8601 in UTC with a Z, to the millisecond, as the stores' views write it."""
     if moment is None:
         return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _at(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _at(moment: float, zone: tzinfo) -> datetime:
+    """What no calendar has is shown as the last day that there is in every zone."""
+    return datetime.fromtimestamp(min(moment, _LAST_DAY), zone)
 
 
 def spoken(moment: float, zone: tzinfo) -> str:
     """For people: `15 Nov 2026 09:00 CET`."""
-    local = datetime.fromtimestamp(moment, zone)
+    local = _at(moment, zone)
     return f"{local.day} {_MONTHS[local.month - 1]} {local:%Y %H:%M} {local.tzname()}"
 
 
 def local_minute(moment: float, zone: tzinfo) -> str:
     """As a form's field for date and time has it: `2026-11-15T09:00`."""
-    return f"{datetime.fromtimestamp(moment, zone):%Y-%m-%dT%H:%M}"
+    return f"{_at(moment, zone):%Y-%m-%dT%H:%M}"
 
 
 def short_day(day: date) -> str:
@@ -33,13 +38,13 @@ def short_day(day: date) -> str:
 
 def day(moment: float, zone: tzinfo) -> str:
     """For a table: `15 Nov 2026`."""
-    local = datetime.fromtimestamp(moment, zone)
+    local = _at(moment, zone)
     return f"{local.day:>2} {_MONTHS[local.month - 1]} {local:%Y}"
 
 
 def clock_time(moment: float, zone: tzinfo, span: float) -> str:
     """A label on an axis that covers `span` seconds: no finer than it needs to be."""
-    local = datetime.fromtimestamp(moment, zone)
+    local = _at(moment, zone)
     if span < 600:
         return f"{local:%H:%M:%S}"
     if span < 86_400:
@@ -61,4 +66,5 @@ def lasting(seconds: float) -> str:
 
 # Not strftime's %b: that follows the machine's locale.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LAST_DAY = datetime(9999, 12, 30, tzinfo=UTC).timestamp()
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))

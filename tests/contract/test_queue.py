@@ -11,7 +11,14 @@ from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, MailoutOutcome, NewMailout, Status
+from mailout.outbox.queue.mailout import (
+    QUEUE_EVERY,
+    WAITS_FOR_A_PERSON,
+    DeferReason,
+    MailoutOutcome,
+    NewMailout,
+    Status,
+)
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import (
@@ -281,3 +288,43 @@ def test_a_mailout_keeps_where_answers_go(store: Store) -> None:
         id=mailout_id("reply.md"), kind=Kind.MARKDOWN, ref="reply.md", reply_to="ida@example.org"
     )
     assert store.enqueue(new).reply_to == "ida@example.org"
+
+
+# ── a clock that was ahead and is set right ──
+
+
+@pytest.mark.parametrize(
+    ("reason", "most"),
+    [
+        (DeferReason.TRANSIENT_ERRORS, 3600),
+        (DeferReason.QUOTA_EXHAUSTED, 3600),
+        (DeferReason.RATE_PER_HOUR, 3600),
+        (DeferReason.DAILY_LIMIT, 7 * 86_400),
+        (DeferReason.OUTSIDE_HOURS, 7 * 86_400),
+    ],
+)
+def test_a_wait_that_is_longer_than_its_reason_can_make_it_is_over(
+    store: Store, reason: DeferReason, most: float
+) -> None:
+    """A pause of a minute became thirty days, since the clock had been ahead by so much."""
+    id = enqueue(store, "page")
+    store.defer(id, reason, NOON + most)
+    assert due(store) == []
+    assert store.start(id, "worker").status is Status.PENDING
+    store.defer(id, reason, NOON + 30 * 86_400)
+    assert due(store) == ["page"]
+    assert store.start(id, "worker").status is Status.PROCESSING
+
+
+def test_a_sender_that_was_heard_of_in_the_future_is_not_waited_for(
+    store: Store, factory: StoreFactory
+) -> None:
+    """It was killed while the clock was nine hours ahead: for nine hours it was “being sent”."""
+    factory.set_now(NOON + 9 * 3600)
+    id = enqueue(store, "page")
+    store.start(id, "worker")
+    factory.set_now(NOON)
+    assert due(store) == ["page"]
+    found = store.mailout(id)
+    assert found.goes_on_by(NOON, 300.0) == NOON + QUEUE_EVERY
+    assert found.goes_on_by(NOON + 9 * 3600 - 60, 300.0) is None  # a small step is none

@@ -67,6 +67,24 @@ def test_the_event_has_its_time_before_the_queue_looks(store: Store, factory: St
     assert [request.ref for request in queue_rows.asked(store, waiting=0)] == ["old.md", "new.md"]
 
 
+@pytest.mark.parametrize("repeat", [0, 60])
+def test_what_was_asked_for_by_a_clock_that_was_ahead_is_heard(
+    store: Store, factory: StoreFactory, repeat: float
+) -> None:
+    """Once the clock is right, it would be “asked for already” until that day, and nothing would happen."""
+    factory.set_now(NOON + 86_400)
+    waits, sent = Request("waits.md"), Request("sent.md", RequestKind.TEST)
+    assert all(store.ask(one, repeat=repeat) for one in (waits, sent))
+    store.answered(sent)
+    factory.set_now(NOON)
+    assert queue_rows.asked(store, waiting=15) == [waits]
+    assert queue_rows.unserved(store, 300) == [waits]
+    assert store.ask(sent, repeat=repeat)
+    assert queue_rows.asked(store, waiting=0) == [sent, waits]
+    factory.set_now(NOON - 1)  # a small step is no reason to send a test twice
+    assert store.ask(sent, repeat=60) is False
+
+
 def test_a_letter_is_planned_changed_and_taken_back(store: Store, factory: StoreFactory) -> None:
     """Asked for at eight, it must not go out at six; and whoever changes his mind is heard."""
     letter = Request("a-page", RequestKind.REAL, NOON + 7200)

@@ -14,6 +14,7 @@ from mailout.letters.content.port import Kind
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.deferrals import may_be_a_duplicate
 from mailout.outbox.queue.mailout import DeferReason, NewMailout, Status
 from mailout.store import Store
 from tests.clocks import NOON
@@ -187,6 +188,31 @@ def test_a_page_that_sent_nothing_is_no_duplicate(store: Store, factory: StoreFa
     store.defer(one, DeferReason.PAUSED, None)
     factory.set_now(NOON + 1)
     assert same(store, enqueue(store, "other")) is None
+
+
+def test_one_that_tried_first_and_sent_nothing_waits_for_a_copy_that_went_out(
+    store: Store, factory: StoreFactory
+) -> None:
+    """SES did not answer, the writer sent a copy, and an hour later the first went on: all got it twice."""
+    one = enqueue(store, "one")
+    store.start(one, "worker")
+    store.defer(one, DeferReason.TRANSIENT_ERRORS, NOON + 3600)
+    factory.set_now(NOON + 60)
+    copy = mailout(store, ANN, BOB, ref="copy")
+    assert same(store, copy) is None
+    factory.set_now(NOON + 3600)
+    assert same(store, one) == copy  # it is about to send
+    sender = Sender(store, copy)
+    begun = sender.begin_one()
+    assert same(store, one) == copy  # somebody may have it
+    sender.step(results=[result(begun)], close=True)
+    assert same(store, one) == copy
+    assert not may_be_a_duplicate(store.mailout(copy))
+
+
+def test_a_clock_that_was_set_back_lets_no_copy_pass(store: Store, factory: StoreFactory, first: str) -> None:
+    factory.set_now(NOON - 7200)
+    assert same(store, enqueue(store, "copy", list_key="weekly")) == first
 
 
 # ── turns, warm-up, the provider's window ──

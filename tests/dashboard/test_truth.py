@@ -23,7 +23,7 @@ from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
-from mailout.outbox.queue.mailout import Status
+from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site
 from tests.dashboard.scene import Scene
@@ -45,6 +45,27 @@ def test_what_waits_on_home_is_named_after_its_letter(dashboard: Site) -> None:
     names = re.findall(r'<section class="card attention" aria-label="([^"]*)"', home)
     assert "Waits for you: Come to the lantern walk" in names
     assert len(set(names)) == len(names) > 1
+
+
+def test_home_and_problems_say_that_a_letter_is_due_and_nobody_sends_it(dashboard: Site) -> None:
+    """It said “planned for” a time that had passed, and that nothing waited."""
+    dashboard.sign_in()
+    store = dashboard.store
+    store.defer(dashboard.ids["going"], DeferReason.PAUSED, None)
+    store.db.change(
+        "UPDATE campaign_queue SET scheduled_at = ?, created_at = created_at - 9000 WHERE id = ?",
+        (store.now() - 3600, dashboard.ids["planned"]),
+    )
+    said = "and nobody has taken it up"
+    assert said in dashboard.client.get("/problems").text
+    home = dashboard.client.get("/home/live").text
+    assert said in home
+    assert "planned for" not in home
+    letter = dashboard.client.get(f"/letters/{dashboard.ids['planned']}").text
+    assert said in letter
+    store.resume(dashboard.ids["going"])
+    store.start(dashboard.ids["going"], "worker-1")  # now it waits for its turn
+    assert said not in dashboard.client.get("/problems").text
 
 
 def test_home_says_that_letters_failed_and_that_health_is_red(dashboard: Site) -> None:

@@ -22,6 +22,7 @@ from mailout.app import wiring
 from mailout.base.settings import load_settings
 from mailout.kinds.single_mails.companies import Scope, add_token, new_token
 from mailout.outbox.queue.mailout import Status
+from tests.clocks import FakeClock
 from tests.e2e.conftest import Commands
 from tests.e2e.processes import needs_proc, one_that, processes_of
 from tests.ports import free_port
@@ -214,7 +215,8 @@ def test_what_was_interrupted_is_found_and_said(mailout: Commands) -> None:
     mailout.people(*PEOPLE)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    engine = wiring.build(load_settings(env=mailout.settings))
+    clock = FakeClock()
+    engine = wiring.build(load_settings(env=mailout.settings), clock)
     id = engine.sending.freeze(engine.intake.enqueue(str(mailout.letter())).id).id
     with closing(engine.store) as store:
         store.start(id, f"here-{os.getpid()}")
@@ -228,7 +230,10 @@ def test_what_was_interrupted_is_found_and_said(mailout: Commands) -> None:
             in line
         )
         store.start(id, f"there-{gone.pid}")
+        clock.sleep(1)
         assert "within 2 minutes" in next(interrupted_mailouts(store, "here", 0))
+        clock.wall -= 9 * 3600  # it had been ahead
+        assert "within 2 minutes" in next(interrupted_mailouts(store, "here", 120))
 
 
 def test_workers_alone_need_a_server(mailout: Commands) -> None:

@@ -11,10 +11,17 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, NewMailout
+from mailout.outbox.queue.mailout import (
+    LONGEST_WAIT_SECONDS,
+    WAITS_FOR_A_PERSON,
+    DeferReason,
+    Mailout,
+    NewMailout,
+)
 from mailout.outbox.queue.port import Request
 
 _HELD = json.dumps(sorted(WAITS_FOR_A_PERSON))
+_LONGEST = json.dumps(LONGEST_WAIT_SECONDS)
 _WAITING_IN_CANCELLED = """SELECT o.seq, o.campaign_id, o.state
     FROM email_outbox o JOIN campaign_queue q ON q.id = o.campaign_id
     WHERE o.campaign_id = ? AND q.status = 'CANCELLED'
@@ -53,8 +60,10 @@ class SqliteQueue:
             " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
             " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
             "  AND coalesce(scheduled_at, 0) <= :now"
-            "  AND (defer_reason IS NULL OR (deferred_until IS NOT NULL AND deferred_until <= :now))))",
+            "  AND (defer_reason IS NULL OR deferred_until <= :now"
+            "   OR deferred_until > :now + json_extract(:longest, '$.' || defer_reason))))",
             worker=worker,
+            longest=_LONGEST,
         )
 
     def defer(self, id: str, reason: DeferReason, until: float | None, note: str | None = None) -> Mailout:
@@ -188,9 +197,10 @@ class SqliteQueue:
             "INSERT INTO requests (ref, how, asked_at, not_before) VALUES (?, ?, ?, ?)"
             " ON CONFLICT (ref, how) DO UPDATE SET asked_at = excluded.asked_at, answered_at = NULL,"
             " not_before = excluded.not_before"
-            " WHERE asked_at <= ? OR not_before IS NOT excluded.not_before"
+            " WHERE asked_at <= ? OR asked_at > ?"  # the clock was ahead: a small step is none
+            " OR not_before IS NOT excluded.not_before"
             " OR (answered_at IS NOT NULL AND how IN ('if_ready', 'article'))",
-            (request.ref, request.how, now, request.not_before, now - repeat),
+            (request.ref, request.how, now, request.not_before, now - repeat, now + repeat),
         )
         return written == 1
 

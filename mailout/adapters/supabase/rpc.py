@@ -11,10 +11,10 @@ from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavai
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 """What `mailout_schema_version()` must answer."""
 
-FINGERPRINT = "741624209b56b51c54122e7863ee1e01"
+FINGERPRINT = "3b1be48e58f1cc627f45ed2a9f894b44"
 """What `mailout_fingerprint()` answers after all migrations, in order. Its test says a new one."""
 
 PUSH = "Run `supabase db push` to apply supabase/migrations."

@@ -171,29 +171,36 @@ def _were(n: int) -> str:
     return "was" if n == 1 else "were"
 
 
-def waiting(mailout: Mailout, zone: tzinfo, *, all_paused: bool = False) -> str | None:
-    """Why it waits and until when; None if it does not."""
+def waiting(mailout: Mailout, zone: tzinfo, *, all_paused: bool = False, now: float = 0.0) -> str | None:
+    """Why it waits and until when; None if it does not. `now`: to say that its time has passed."""
     if mailout.status is not Status.PENDING:
         return None
     if all_paused and mailout.defer_reason is None and mailout.planned_for is None:
         return "It waits: everything is paused."
-    words = wait(mailout, zone)
+    words = wait(mailout, zone, now)
     if mailout.defer_reason is not None:
         return f"It {words}.{_note(mailout)}"
-    if mailout.planned_for is None:
+    if mailout.planned_for is None or mailout.is_overdue(now):
         return f"It {words}."
     whom = f", to {count(mailout.ledger.recipients, 'person', 'people')}" if mailout.frozen_at else ""
     return f"It is {words}{whom}."
 
 
-def wait(mailout: Mailout, zone: tzinfo) -> str:
+def wait(mailout: Mailout, zone: tzinfo, now: float = 0.0) -> str:
     """The same in a few words, of one that waits: `waits until 14:00 UTC: today's limit is used up`."""
     until = mailout.deferred_until
+    if (until or mailout.planned_for) and mailout.is_overdue(now):
+        return not_taken_up(mailout, zone)
     if mailout.defer_reason is not None:
         whom = "for a person" if until is None else f"until {spoken(until, zone)}"
         return f"waits {whom}: {WHY[mailout.defer_reason]}"
     planned = mailout.planned_for
     return "waits for its turn" if planned is None else f"planned for {spoken(planned, zone)}"
+
+
+def not_taken_up(mailout: Mailout, zone: tzinfo) -> str:
+    """Of one that is overdue."""
+    return f"was due {spoken(mailout.due_since, zone)}, and nobody has taken it up yet"
 
 
 def single_mails_wait(waiting: SingleMailsWaiting | None, zone: tzinfo) -> str | None:
@@ -252,7 +259,7 @@ def next_steps(mailout: Mailout) -> Sequence[NextStep]:
             )
         )
     if mailout.status is Status.PENDING and mailout.planned_for is not None:
-        steps.append(NextStep("Until then it can be cancelled:", f"mailout queue cancel {id}"))
+        steps.append(NextStep("Until it begins, it can be cancelled:", f"mailout queue cancel {id}"))
     if mailout.status is Status.PENDING and mailout.defer_reason in OWN_LIMITS:
         steps.append(NextStep("If you have changed that limit since:", f"mailout queue resume {id}"))
     return [*steps, *resuming(mailout)]

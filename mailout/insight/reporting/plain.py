@@ -33,9 +33,11 @@ def ledger_lines(ledger: Ledger) -> Sequence[str]:
     return [f"{name:<10}  {n:>{width},}" for name, n in shown]
 
 
-def status_lines(mailout: Mailout, zone: tzinfo = UTC, interrupted: str | None = None) -> Sequence[str]:
+def status_lines(
+    mailout: Mailout, zone: tzinfo = UTC, interrupted: str | None = None, now: float = 0.0
+) -> Sequence[str]:
     """One mailout of the queue: what it is, how it stands, why it waits, what to do."""
-    return [*_heading(mailout, zone, interrupted), ledger_line(mailout.ledger), *_steps(mailout)]
+    return [*_heading(mailout, zone, interrupted, now), ledger_line(mailout.ledger), *_steps(mailout)]
 
 
 def _came_back(mailout: Mailout) -> Sequence[str]:
@@ -50,7 +52,7 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     """Everything that a report says, without the picture."""
     mailout = summary.mailout
     lines = [
-        *_heading(mailout, zone, summary.interrupted),
+        *_heading(mailout, zone, summary.interrupted, summary.as_of),
         *_came_back(mailout),
         "",
         *(f"  {line}" for line in ledger_lines(mailout.ledger)),
@@ -70,11 +72,13 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
     return [*lines, *_steps(mailout)]
 
 
-def _heading(mailout: Mailout, zone: tzinfo, interrupted: str | None = None) -> Sequence[str]:
+def _heading(
+    mailout: Mailout, zone: tzinfo, interrupted: str | None = None, now: float = 0.0
+) -> Sequence[str]:
     lines = (
         mailout.subject or "(no subject yet)",
         headline(mailout) if interrupted is None else f"It {interrupted}",
-        waiting(mailout, zone) if interrupted is None else None,
+        waiting(mailout, zone, now=now) if interrupted is None else None,
         archived(mailout, zone),
     )
     return [_printable(line) for line in lines if line]

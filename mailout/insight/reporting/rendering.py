@@ -122,7 +122,7 @@ def _values(summary: Summary, zone: tzinfo) -> dict[str, Any]:
     return {
         "mailout": mailout,
         "headline": headline(mailout),
-        "waiting": waiting(mailout, zone),
+        "waiting": waiting(mailout, zone, now=summary.as_of),
         "ledger": [row for row in rows if row["state"] in shown],
         "total": [total] if total["messages"] else [],
         "failures": [(group, first_of(group.addresses, group.count)) for group in summary.failures],

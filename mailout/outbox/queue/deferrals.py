@@ -29,7 +29,7 @@ class Deferrals:
 
     def why_not_start(self, mailout: Mailout) -> Defer | None:
         """What needs a person is said first: there may be time to look before the window opens."""
-        return self._hold(mailout) or rules.why_not_now(self.limits, self.store.now())
+        return self._twice(mailout) or self._hold(mailout) or rules.why_not_now(self.limits, self.store.now())
 
     def why_it_ended(self, mailout: Mailout, report: RunReport) -> Defer | None:
         now = self.store.now()
@@ -46,16 +46,21 @@ class Deferrals:
         )
         return self._hold(mailout) if wait is None and report.ended is Ended.DEADLINE else wait
 
+    def _twice(self, mailout: Mailout) -> Defer | None:
+        """Asked at the start alone: while it is being sent, it is the other one that waits."""
+        if not may_be_a_duplicate(mailout):
+            return None
+        since = self.store.now() - TWICE_WITHIN
+        return duplicate(queue_rows.same_content(self.store, mailout.id, since))
+
     def _hold(self, mailout: Mailout) -> Defer | None:
         settings, store = self.settings, self.store
         if wait := bad_reputation(mailout, settings.max_bounce_rate, settings.max_complaint_rate):
             return wait
-        if may_be_a_duplicate(mailout):
-            wait = duplicate(queue_rows.same_content(store, mailout.id, store.now() - TWICE_WITHIN))
-        if wait is None and settings.require_test and needs_a_test(mailout):
+        if settings.require_test and needs_a_test(mailout):
             tested_at = queue_rows.last_test(store, content_hash=mailout.content_hash)
             return Defer(DeferReason.UNTESTED, None) if tested_at is None else None
-        return wait
+        return None
 
 
 def defer(store: Queue, id: str, wait: Defer) -> Mailout:

@@ -42,8 +42,8 @@ class Limits:
     def most_on(self, day: date, first_day: date) -> int | None:
         """The day's ceiling: `per_day`, and while an account is warmed up, what that allows."""
         ceilings = [] if self.per_day is None else [self.per_day]
-        place = (day - first_day).days
-        if 0 <= place < len(self.warmup):
+        place = max(0, (day - first_day).days)  # a later first day was written by a clock that was ahead
+        if place < len(self.warmup):
             ceilings.append(self.warmup[place])
         return min(ceilings, default=None)
 

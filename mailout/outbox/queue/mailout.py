@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, get_type_hints
 
 from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.protocol import Ledger, RetryPlan
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.delivery.states import Column
 
 QUEUE_EVERY = 60.0
@@ -56,6 +58,15 @@ WAITS_FOR_A_PERSON = frozenset(
         DeferReason.UNTESTED,
     }
 )
+_HOUR_AND_MORE, _WEEK_AND_MORE = 3_900.0, 8 * 86_400.0
+LONGEST_WAIT_SECONDS: Mapping[DeferReason, float] = {
+    DeferReason.RATE_PER_HOUR: _HOUR_AND_MORE,
+    DeferReason.QUOTA_EXHAUSTED: _HOUR_AND_MORE,
+    DeferReason.TRANSIENT_ERRORS: _HOUR_AND_MORE,
+    DeferReason.DAILY_LIMIT: _WEEK_AND_MORE,
+    DeferReason.OUTSIDE_HOURS: _WEEK_AND_MORE,
+}
+"""What lies further ahead was written by a clock that was ahead: it is due. The store's SQL says the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +166,30 @@ class Mailout(NewMailout):
     def may_start(self, now: float, stale: float) -> bool:
         """Pending and due, or begun, and nobody was seen for `stale` seconds."""
         if self.status is Status.PROCESSING:
-            return (self.locked_at or 0.0) < now - stale
-        held = self.defer_reason is not None and (self.deferred_until is None or self.deferred_until > now)
-        return self.status is Status.PENDING and not held and (self.scheduled_at or 0.0) <= now
+            return self.silent_for(now, stale) > stale
+        if self.status is not Status.PENDING or (self.scheduled_at or 0.0) > now:
+            return False
+        if self.defer_reason is None:
+            return True
+        wait = (self.deferred_until or math.inf) - now
+        return not 0.0 < wait <= LONGEST_WAIT_SECONDS.get(self.defer_reason, math.inf)
+
+    def silent_for(self, now: float, lease: float) -> float:
+        """Seconds since its sender was heard of. A lease ahead of now, the clock was: nobody knows when."""
+        at = self.locked_at or 0.0
+        return math.inf if at > now + lease else now - at
+
+    @property
+    def due_since(self) -> float:
+        """Of one that may start: since when."""
+        return max(self.created_at, self.scheduled_at or 0.0, self.deferred_until or 0.0)
+
+    def is_overdue(self, now: float) -> bool:
+        """Due for minutes, and nobody has taken it up. One that was begun and has no reason to wait was
+        stopped, or resumed just now: nobody knows since when it is due."""
+        asked = self.started_at is None or self.defer_reason is not None
+        since = now - UNSERVED_SECONDS
+        return self.status is Status.PENDING and asked and self.due_since <= since and self.may_start(now, 0)
 
     @property
     def planned_for(self) -> float | None:
@@ -174,5 +206,12 @@ class Mailout(NewMailout):
         being sent, or waits, or is over. A living sender is heard of four times within its lease."""
         if self.status is not Status.PROCESSING or self.locked_at is None:
             return None
-        silent = now - self.locked_at > lease * SILENCE
-        return max(now, self.locked_at + lease) + QUEUE_EVERY if silent else None
+        silent = self.silent_for(now, lease)
+        return now + max(0.0, lease - silent) + QUEUE_EVERY if silent > lease * SILENCE else None
+
+
+def untaken(mailouts: Sequence[Mailout], now: float, lease: float) -> Sequence[Mailout]:
+    """Those that are overdue while nobody sends anything: else they may wait for their turn."""
+    if any(one.status is Status.PROCESSING and one.goes_on_by(now, lease) is None for one in mailouts):
+        return ()
+    return [one for one in mailouts if one.is_overdue(now)]

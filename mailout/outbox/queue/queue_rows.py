@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from mailout.base.select import Reads, View, every, first
 from mailout.letters.audience.list_rows import GENERAL
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status, untaken
 from mailout.outbox.queue.port import Queue, Request
 
 
@@ -41,23 +42,32 @@ def due_mailouts(store: Reads, stale: float) -> Sequence[Mailout]:
 
 
 def same_content(store: Queue, id: str, since: float) -> Mailout | None:
-    """The latest real mailout from another page that took the same to the same list, and began first."""
+    """The latest real mailout from another page that took the same to the same list, or is about to.
+
+    What went out counts, whoever tried first. Of two that have sent nothing, the one that began first goes;
+    one that tries again comes after one that is at it.
+    """
     this = store.mailout(id)
     if this.content_hash is None:
         return None
     real = {"is_test": False, "is_rehearsal": False, "status !=": Status.CANCELLED}
     found = every(store, MAILOUTS, real | {"content_hash": this.content_hash, "active_at >=": since})
-    before = (this.started_at or float("inf"), this.id)
+
+    def comes_first(one: Mailout) -> bool:
+        before = (one.started_at or 0.0, one.id) < (this.started_at or math.inf, this.id)
+        return before or (one.locked_at or 0.0, one.id) < (this.locked_at or math.inf, this.id)
+
     others = [
-        (one.started_at, one)
+        one
         for one in found
         if one.ref != this.ref
         and (one.list_key or GENERAL) == (this.list_key or GENERAL)
-        and (one.status is Status.PROCESSING or one.ledger.sent + one.ledger.unknown > 0)
-        and one.started_at is not None
-        and (one.started_at, one.id) < before
+        and (
+            one.ledger.sent + one.ledger.unknown + one.ledger.in_flight > 0
+            or (one.status is Status.PROCESSING and comes_first(one))
+        )
     ]
-    return max(others, key=lambda other: other[0])[1] if others else None
+    return max(others, key=lambda one: one.started_at or 0.0, default=None)
 
 
 def needing_a_person(store: Reads) -> Sequence[Mailout]:
@@ -98,16 +108,27 @@ def all_paused(store: Reads) -> bool:
 
 
 def asked(store: Reads, waiting: float) -> Sequence[Request]:
-    """Those that are due and nobody has answered for so many seconds, the oldest first."""
+    """Those that are due and nobody has answered for so many seconds, the oldest first. What was asked for
+    later than now is old, too: the clock was ahead."""
     now = store.now()
-    found = store.select(REQUESTS, {"asked_at <=": now - waiting}, order=["asked_at"])
-    return [one for one in found if (one.not_before or 0.0) <= now]
+    found = [one for one in requests(store) if (one.not_before or 0.0) <= now]
+    if not found or not waiting:
+        return found
+    recent = store.select(REQUESTS, {"asked_at >": now - waiting, "asked_at <=": now + waiting})
+    return [one for one in found if one not in recent]
 
 
 def unserved(store: Reads, waiting: float) -> Sequence[Request]:
     """Those that have been due for so many seconds, and nobody has answered."""
     since = store.now() - waiting
     return [one for one in asked(store, waiting) if (one.not_before or 0.0) <= since]
+
+
+def overdue(store: Reads, lease: float, *, rehearses: bool) -> Sequence[Mailout]:
+    """Those that have been due for minutes while nobody sends anything, and nobody has paused it."""
+    found = mailouts(store, statuses=[Status.PENDING, Status.PROCESSING])
+    late = [one for one in untaken(found, store.now(), lease) if one.is_rehearsal == rehearses]
+    return late if late and not all_paused(store) else ()
 
 
 def requests(store: Reads) -> Sequence[Request]:

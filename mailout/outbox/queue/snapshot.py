@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from mailout.base.clock import YEAR_3000
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import SLACK
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.forecast import Forecast, ForecastInput, Job, forecast_queue
 from mailout.outbox.queue.limits import QUOTA_WINDOW, Limits, Usage, buckets
-from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status
+from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, Mailout, Status, untaken
 from mailout.outbox.queue.port import QueueStore, Request
 from mailout.outbox.queue.turns import in_turn
 
@@ -71,6 +72,7 @@ class QueueForecast:
     rate: float  # whoever sends knows the provider's, too
     scope: str
     rehearses: bool = False
+    lease: float = 120.0
 
     def forecast(self, mailout_id: str) -> Forecast | None:
         """None: it is over."""
@@ -88,13 +90,19 @@ class QueueForecast:
             return QueueSnapshot(now, paused, asked=asked, single_mails=singles)
         mailouts = in_turn(waiting, queue_rows.last_turns(store))
         forecasts = {} if paused else self._forecasts(now, mailouts)
-        stopped = {m.id: Forecast(None, None, 0, _remaining(m), m.defer_reason) for m in mailouts}
+        stopped = {
+            m.id: Forecast(None, None, 0, _remaining(m), None if m.is_overdue(now) else m.defer_reason)
+            for m in mailouts
+        }
         return QueueSnapshot(now, paused, mailouts, stopped | forecasts, asked, singles)
 
     def _forecasts(self, now: float, mailouts: Sequence[Mailout]) -> dict[str, Forecast]:
         """Of those that go on by themselves, by the transport that is set, up to the first whose recipients
-        nobody has counted yet: when it ends, and what comes after it begins, nobody can say."""
-        going = [m for m in mailouts if due_at(m) < math.inf and m.is_rehearsal == self.rehearses]
+        nobody has counted yet: when it ends, and what comes after it begins, nobody can say. Nor of what is
+        due and nobody takes up, or planned for the end of time."""
+        late = {m.id for m in untaken(mailouts, now, self.lease)}
+        mine = [m for m in mailouts if m.is_rehearsal == self.rehearses and m.id not in late]
+        going = [m for m in mine if due_at(m) < YEAR_3000]
         going = list(takewhile(lambda mailout: mailout.frozen_at is not None, going))
         jobs = [Job(_remaining(mailout), due_at(mailout)) for mailout in going]
         made = forecast_queue(self.limits, self._forecast_input(now, going), jobs)

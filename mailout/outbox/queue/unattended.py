@@ -33,11 +33,12 @@ def unattended(
         return {}
     now = store.now()
     busy = any(
-        not _is_silent(one, now, lease) for one in queue_rows.mailouts(store, statuses=[Status.PROCESSING])
+        one.silent_for(now, lease) <= lease
+        for one in queue_rows.mailouts(store, statuses=[Status.PROCESSING])
     )
     found = {f"request {one.ref} {one.how}": 0.0 for one in asked}
-    for one in due:
-        found[f"mailout {one.id} {_due_since(one)}"] = _wait_before_start(one, now, busy)
+    for one in due:  # another key for each time that it falls due
+        found[f"mailout {one.id} {one.due_since}"] = _wait_before_start(one, now, busy)
     return found
 
 
@@ -45,15 +46,6 @@ def _wait_before_start(mailout: Mailout, now: float, busy: bool) -> float:
     if mailout.status is Status.PROCESSING:
         return 0.0  # its sender has died
     return ONE_TURN if busy else max(0.0, mailout.created_at + JUST_ASKED - now)
-
-
-def _due_since(mailout: Mailout) -> float:
-    """Another one for each time that it falls due."""
-    return max(mailout.created_at, mailout.scheduled_at or 0.0, mailout.deferred_until or 0.0)
-
-
-def _is_silent(mailout: Mailout, now: float, lease: float) -> bool:
-    return now - (mailout.locked_at or 0.0) > lease
 
 
 def slow_or_tested(store: QueueStore, *, rehearses: bool, speed: float, rate: float) -> Mapping[str, float]:

@@ -28,6 +28,12 @@ def test_a_moment_is_told_on_the_readers_clock() -> None:
     assert spoken(START, ZoneInfo("America/Sao_Paulo")) == "15 Nov 2026 06:00 -03"
 
 
+def test_a_moment_after_the_last_year_is_told_all_the_same() -> None:
+    late = 253_402_300_800.0 + 86_400
+    assert spoken(late, ZoneInfo("Pacific/Kiritimati")).startswith("30 Dec 9999")
+    assert iso(late) == "9999-12-30T00:00:00.000Z"
+
+
 def test_an_axis_is_no_finer_than_it_needs_to_be() -> None:
     assert [clock_time(START, UTC, span) for span in (10, 3600, 200_000)] == [
         "09:00:00",

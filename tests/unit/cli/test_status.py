@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from mailout.app import wiring
 from mailout.base.settings import load_settings
 from mailout.kinds.articles.order import ArticleOrder
+from mailout.letters.content.port import Kind
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
-from mailout.outbox.queue.port import Request, RequestKind
+from mailout.outbox.queue.mailout import NewMailout
+from mailout.outbox.queue.port import Recipient, Request, RequestKind
 from tests.clocks import FakeClock
 from tests.unit.cli.conftest import Run
 
@@ -34,6 +37,27 @@ def test_an_article_that_was_asked_for_and_nothing_takes_up_is_told(
     assert [one["how"] for one in run("status", "--json").data["requests"]] == ["article"]
     assert run("queue", "pause", "--all").code == 0
     assert "takes it up" not in run(*command).out
+
+
+def test_a_letter_that_is_due_and_nobody_sends_is_told(run: Run) -> None:
+    """Prefect's worker is dead: it said “planned for” yesterday, and when it would be done."""
+    yesterday = time.time() - 86_400
+    with closing(wiring.open_store(load_settings(), FakeClock(wall=yesterday))) as store:
+        planned = NewMailout(id="spring", kind=Kind.MARKDOWN, ref="spring", subject="Spring")
+        store.enqueue(replace(planned, is_rehearsal=True, scheduled_at=yesterday + 3600))
+        store.freeze_recipients("spring", [Recipient("ana@example.org")])
+    out = run("status").out
+    assert "1 letter is due, and nothing sends it. Start `mailout up`." in out
+    assert "was due" in out
+    assert "and nobody has taken it up yet" in out
+    assert "planned" not in out
+    assert "done by" not in out
+    shown = run("queue", "show", "spring").out
+    assert "It was due" in shown
+    assert "Until it begins, it can be cancelled:" in shown
+    assert "done by" not in shown
+    assert run("queue", "pause", "--all").code == 0
+    assert "nothing sends it" not in run("status").out
 
 
 def test_one_that_was_asked_for_just_now_is_no_worry(run: Run) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, tzinfo
 from itertools import islice
 from typing import Any
 
-from mailout.base.clock import timestamp_of
+from mailout.base.clock import YEAR_3000, timestamp_of
 from mailout.letters.content.front_matter import LetterOptions
 from mailout.letters.content.notion.blocks import as_mapping, mailable
 from mailout.letters.content.refs import page_id_of
@@ -78,13 +78,17 @@ def page_of(
     # Every page has exactly one title, whatever it is called.
     found["subject"] = found["subject"] or title_of(properties)
     id = str(answer.get("id") or "")
+    send_at, no_time = _date(found["send_at"], zone), ""
+    written = as_mapping(found["send_at"].get("date")).get("start")
+    if written and (send_at is None or send_at >= YEAR_3000):  # were it empty, it would go out now
+        no_time = f"The page's property {names['send_at']} is no time before the year 3000: {written}."
     return NotionPage(
         id=page_id_of(id) or id,
         subject=_line(found["subject"]),
         status=text_of(found["status"]) or None,
         is_test=found["is_test"].get("checkbox") is True,
         sent_at=_date(found["sent_at"], zone),
-        send_at=_date(found["send_at"], zone),
+        send_at=send_at,
         list=text_of(found["list"]).strip() or None,
         segment=_line(found["segment"]) or None,
         public=found["public"].get("checkbox") is True or None,  # an empty box is no wish
@@ -96,7 +100,7 @@ def page_of(
         excerpt=_line(found["excerpt"]),
         byline=_line(found["byline"]),
         date=_day(found["date"]),
-        unreadable=next(_unreadable(properties, names), ""),
+        unreadable=next(_unreadable(properties, names), "") or no_time,
     )
 
 

@@ -149,9 +149,15 @@ def test_ready_pages_are_those_whose_time_has_come(start: Start) -> None:
         id_of("due"): mailout_page("due", "Ready", send_at={"start": "2026-11-15T00:00:00.000Z"})
         | {"created_time": "2026-11-02T08:00:00.000Z"},
         id_of("later"): mailout_page("later", "Ready", send_at={"start": "2026-11-15T00:00:01.000Z"}),
+        id_of("never"): mailout_page("never", "Ready", send_at={"start": "9999-12-31"})  # to be refused
+        | {"created_time": "2026-11-03T08:00:00.000Z"},
     }
     notion = start(workspace(pages=others | ready))
-    assert notion.source.ready(NOW) == [*(id_of(f"ready {n}") for n in range(150)), id_of("due")]
+    assert notion.source.ready(NOW) == [
+        *(id_of(f"ready {n}") for n in range(150)),
+        id_of("due"),
+        id_of("never"),
+    ]
 
 
 def test_a_database_is_looked_up_once(notion: Notion) -> None:

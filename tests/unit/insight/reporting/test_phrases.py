@@ -79,6 +79,15 @@ def test_one_that_is_planned_says_for_when() -> None:
     assert waiting(mailout(status=Status.COMPLETED), UTC) is None
 
 
+@pytest.mark.parametrize("reason", [None, DeferReason.DAILY_LIMIT])
+def test_one_whose_time_has_passed_is_not_planned_any_more(reason: DeferReason | None) -> None:
+    at = {"deferred_until": START, "defer_reason": reason} if reason else {"scheduled_at": START}
+    late = mailout(status=Status.PENDING, started_at=None, created_at=START - 60, **at)
+    said = "It was due 15 Nov 2026 09:00 UTC, and nobody has taken it up yet."
+    assert waiting(late, UTC, now=START + 600) == said
+    assert waiting(late, UTC, now=START + 60) == waiting(late, UTC) != said
+
+
 def test_a_cancelled_mailout_is_not_to_be_retried() -> None:
     """`retry` would put messages back into a mailout that somebody took back."""
     assert next_steps(mailout(status=Status.CANCELLED, ledger=Ledger(1, failed=1))) == []

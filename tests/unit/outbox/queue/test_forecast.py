@@ -176,9 +176,9 @@ def test_the_engine_does_what_was_foretold(
 
 def test_a_provider_that_counts_a_day_does_what_was_foretold(folder: Path) -> None:
     made = drive(folder, make_transport=lambda clock: QuotaTransport(clock, max_24_hours=200))
-    first, second = made.add("first", 150), made.add("second", 150)
     made.store.set_quota("list", 200, NOON)
     made.clock.sleep(301)
+    first, second = made.add("first", 150), made.add("second", 150)
     begun = made.clock.now()
     predicted = made.engine.queue_forecast.snapshot().forecasts[second]
     assert made.run_to_the_end(first).ledger.sent == 150
@@ -224,6 +224,31 @@ def test_behind_one_whose_recipients_nobody_has_counted_nothing_is_foretold(fold
     assert forecasts[first].ends_at == pytest.approx(NOON + 500 / 5 * SLACK, abs=1)
     assert forecasts[unfrozen] == Forecast(None, None, 0, 0, None)
     assert forecasts[last] == Forecast(None, None, 0, 10, None)
+
+
+def test_what_is_due_and_nobody_takes_up_has_no_end(folder: Path) -> None:
+    """No worker runs: a time would be a promise that nobody keeps."""
+    made = drive(folder, SEND_RATE_PER_SEC="5")
+    planned, late = made.add("planned", 10, scheduled_at=NOON + 9000), made.add("late", 10)
+    made.store.defer(late, DeferReason.RATE_PER_HOUR, NOON + 60)
+    made.clock.sleep(600)
+    forecasts = made.engine.queue_forecast.snapshot().forecasts
+    assert forecasts[late] == Forecast(None, None, 0, 10, None)
+    assert forecasts[planned].ends_at is not None
+    made.engine.sending.start(made.add("other", 10))  # it may wait for its turn
+    assert made.engine.queue_forecast.snapshot().forecasts[late].ends_at is not None
+
+
+def test_one_that_is_planned_for_the_end_of_time_breaks_no_page(folder: Path) -> None:
+    """Its row may be in the store already: `status`, Home and every report showed an error."""
+    made = drive(folder, SEND_TIMEZONE="Pacific/Kiritimati")
+    never, other = made.add("never", 3, scheduled_at=253_402_300_799.0), made.add("other", 3)
+    forecasts = made.engine.queue_forecast.snapshot().forecasts
+    assert forecasts[never] == Forecast(None, None, 0, 3, None)
+    assert forecasts[other].ends_at is not None
+    made.run()
+    for id in (never, other):
+        assert made.engine.report(id).html.exists()
 
 
 def test_what_waits_for_a_person_has_no_end(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -126,6 +126,12 @@ def test_a_warm_up_grows_by_the_day_and_then_ends() -> None:
     assert ceilings("2026-10-01") == [120, 120]
     open_ended = Limits(BERLIN, warmup=(50,))
     assert [b.limit for b in buckets(open_ended, now, "2026-10-23")] == [None] * 4
+
+
+def test_a_first_day_that_a_clock_ahead_has_written_is_no_end_of_the_warm_up() -> None:
+    """SES refused what was signed then; with the clock right, 500 went out on the first day instead of 10."""
+    limits = Limits(BERLIN, per_day=500, warmup=(10, 20))
+    assert limits.most_on(date(2026, 11, 16), first_day=date(2026, 11, 18)) == 10
 
 
 # ── the window ──

@@ -63,6 +63,16 @@ def test_a_day_begins_at_midnight_where_the_sender_is(start: str, moment: float 
     assert read.send_at == moment
 
 
+@pytest.mark.parametrize("start", ["9999-12-31", "9999-12-31T22:00:00-05:00", "3000-01-02", "tomorrow"])
+def test_a_time_that_cannot_be_meant_is_refused_by_name(start: str) -> None:
+    """9999 broke every page that shows the queue; and taken for empty, it would be sent at once."""
+    read = page_of(page(send_at={"type": "date", "date": {"start": start}}))
+    assert "send_at" in read.unreadable
+    assert start in read.unreadable
+    assert not page_of(page(send_at={"type": "date", "date": {"start": "2999-01-01"}})).unreadable
+    assert not page_of(page(send_at={"type": "date", "date": None})).unreadable
+
+
 def test_a_list_is_a_select_or_a_text() -> None:
     names = {**PROPERTY_NAMES, "list": "Audience"}
     assert page_of(page(Audience={"type": "select", "select": {"name": "news"}}), names).list == "news"
