@@ -10,7 +10,9 @@ from typing import Any
 from cli.interrupted import interruption
 from cli.names import SHORT_ID_CHARS
 from cli.output import say
+from cli.processes.prefect_api import UP_LOCK
 from cli.tables import TextTable
+from flows.orphans import is_up
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import count, forecast_text, titled, wait
@@ -44,9 +46,11 @@ def show_requests(engine: Engine) -> None:
     n = len(queue_rows.unserved(engine.store, UNSERVED_SECONDS))
     if n and not queue_rows.all_paused(engine.store):
         many = count(n, "request for a letter or an article waits", "requests for letters or articles wait")
-        say(
-            f"{many}: nothing takes {'it' if n == 1 else 'them'} up. Start `mailout up`.", style="bold yellow"
-        )
+        what = "it" if n == 1 else "them"
+        why = f"nothing takes {what} up. Start `mailout up`."
+        if is_up(engine.settings.mailout_home / UP_LOCK):
+            why = f"Prefect does not start {what}. `mailout doctor` says why."
+        say(f"{many}: {why}", style="bold yellow")
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -39,3 +41,13 @@ def test_an_article_that_was_asked_for_and_nothing_takes_up_is_told(
 def test_one_that_was_asked_for_just_now_is_no_worry(run: Run) -> None:
     ask(5)
     assert "takes it up" not in run("status").out
+
+
+def test_where_mailout_up_runs_nobody_is_told_to_start_it(run: Run, folder: Path) -> None:
+    """Prefect's pool is paused, say: only `doctor` knows."""
+    ask(UNSERVED_SECONDS + 60)
+    with (folder / ".mailout" / "up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = run("status").out
+    assert "waits: Prefect does not start it. `mailout doctor` says why." in said
+    assert "Start `mailout up`" not in said
