@@ -39,7 +39,7 @@ def test_one_event_less_is_a_change() -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations(EVENTS[:2])))
-def test_what_an_earlier_version_noted_is_known_again(order: tuple[str, ...]) -> None:
+def test_what_an_earlier_version_noted_is_known_again(order: tuple[str, str]) -> None:
     """It hashed the order that it saw."""
     noted: dict[str, Any] = {NO_DEPLOYMENT: {PIECE: "00000000" + UNSORTED[order]}}
     assert list(Shipped(noted).differences(server(EVENTS[:2]))) == []
