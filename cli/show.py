@@ -17,10 +17,12 @@ from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import count, forecast_text, titled, wait
 from mailout.insight.reporting.plain import summary_lines
+from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.outbox.delivery.port import Message, MessageEvent
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 SAID_BY_THE_WORD = ("being sent", "cancelled", "done")
@@ -51,6 +53,12 @@ def show_requests(engine: Engine) -> None:
         if is_up(engine.settings.mailout_home / UP_LOCK):
             why = f"Prefect does not start {what}. `mailout doctor` says why."
         say(f"{many}: {why}", style="bold yellow")
+
+
+def mailout_json(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> dict[str, Any]:
+    """`interrupted` as `status ID --json` has it: nobody is there to keep to a forecast then."""
+    stopped = interruption(engine, mailout)
+    return mailout_dict(mailout, None if stopped else forecast) | {"interrupted": stopped}
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
