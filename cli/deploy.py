@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def deploy(env: Mapping[str, str], log: Path | None = None, *, reset: bool = Fal
         message = f"Nothing was deployed within {DEPLOY_SECONDS:.0f} seconds."
         raise MailoutError(message, remedy="See whether Prefect's server answers, then try again.") from error
     if log is not None:
-        with log.open("a", encoding="utf-8") as file:
+        with suppress(OSError), log.open("a", encoding="utf-8") as file:
             file.write(ended.stdout)
     if ended.returncode:
         remedy = f"See {log}." if log else f"It said:\n{ended.stdout}"
@@ -106,8 +107,9 @@ class Deploying:
         else:
             id = str(there["id"])
             address = f"deployments/{id}"
-            # Nobody but us changes which code runs.
-            if self._reset or not self._shipped.is_current(id, "code", code):
+            # Nobody but us changes which code runs. Who deletes the pool takes it from every deployment.
+            has_pool = there["work_pool_name"] == code["work_pool_name"]
+            if self._reset or not has_pool or not self._shipped.is_current(id, "code", code):
                 self._send("PATCH", address, code)
                 self._written[id, "code"] = code
             self._ship(id, "settings", settings, lambda: self._send("PATCH", address, settings))

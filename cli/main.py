@@ -19,7 +19,15 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from cli.output import choose_json, print_in_any_alphabet, say, say_error
+from cli.output import (
+    OutputError,
+    choose_json,
+    open_closed_streams,
+    print_in_any_alphabet,
+    say,
+    say_error,
+    writing,
+)
 from mailout import __version__
 from mailout.base.errors import MailoutError, UsageError
 from mailout.base.private_files import keep_private
@@ -98,15 +106,31 @@ def mailout(
 def main(arguments: list[str] | None = None) -> int:
     """Run one command. What it could not do becomes one line on stderr; the unforeseen is not hidden."""
     keep_private()
+    open_closed_streams()
     print_in_any_alphabet()
     arguments = sys.argv[1:] if arguments is None else arguments
     choose_json("--json" in arguments)
+    try:
+        code = _run(arguments)
+        with writing():
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read our output (`| head`) has seen enough
+        code = 128 + signal.SIGPIPE
+    except OutputError as error:
+        code = 1
+        say_error(f"The output cannot be written: {error.strerror}.", MailoutError.code, code)
+    # Python would complain once more on its way out.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     try:
         command = typer.main.get_command(app)
         command._main_shell_completion({}, "mailout")  # ends here when the shell asks for completions
         with command.make_context("mailout", arguments or ["--help"]) as context:
             command.invoke(context)
-        sys.stdout.flush()
     except typer.Exit as end:
         return end.exit_code
     except MailoutError as error:
@@ -120,10 +144,6 @@ def main(arguments: list[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
         return 128 + getattr(stop, "number", signal.SIGINT)
-    except BrokenPipeError:
-        # Whoever read our output (`| head`) has seen enough. Python would complain once more on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
     return 0
 
 

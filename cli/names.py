@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from uuid import UUID
 
 from mailout.app.engine import Engine
@@ -18,41 +17,39 @@ from mailout.outbox.delivery.outbox_rows import outcomes
 from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.short_ids import (
+    ALL_MAILOUTS,
+    BEGINNING,
+    MIN_ID_CHARS,
+    ambiguous,
+    begins,
+    begun_with,
+    no_mailout,
+)
 
-MIN_ID_CHARS = 4
 SHORT_ID_CHARS = 8
 """Characters of an id that we show where a whole one is too long to read."""
-ALL_MAILOUTS = 100_000
-"""Mailouts: more than anybody has."""
-
-_BEGINNING = re.compile(rf"[0-9a-f][0-9a-f-]{{{MIN_ID_CHARS - 1},}}")
 
 
 def find_mailout(engine: Engine, name: str) -> Mailout:
     """The one that is meant, or an error that says which there are."""
-    store = engine.store
     if names_a_file(name):
         found = _written_as(engine, engine.intake.letters.read(name).ref)
         if found is None:
-            raise _none(f"{name} has not been sent yet, not even in part.")
+            raise no_mailout(f"{name} has not been sent yet, not even in part.")
         return found
     by_ref = _written_as(engine, name.strip())  # the id in a file's front matter
     if by_ref is not None:
         return by_ref
-    written = name.strip().lower()
-    if _BEGINNING.fullmatch(written):
-        begun = [m for m in queue_rows.mailouts(store, limit=ALL_MAILOUTS) if _begins(m.id, written)]
-        if len(begun) == 1:
-            return begun[0]
-        if begun:
-            raise _ambiguous(name, [f"{m.id} “{m.subject}”" for m in begun])
+    if (begun := begun_with(engine.store, name)) is not None:
+        return begun
     if (page := page_id_of(name)) and (of_page := _written_as(engine, page)):
         return of_page
-    if len(written) < MIN_ID_CHARS:
+    if len(name.strip()) < MIN_ID_CHARS:
         raise UsageError(
             f"{name!r} is too short for an id.", remedy=f"Give {MIN_ID_CHARS} characters at least."
         )
-    raise _none(f"There is no mailout {name}.")
+    raise no_mailout(f"There is no mailout {name}.")
 
 
 def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tuple[State, ...] = ()) -> str:
@@ -62,7 +59,7 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
         id = str(UUID(written)) if PAGE_ID.fullmatch(written) else name.strip()
         found_anywhere = outbox_rows.find_messages(engine.store, id)
         if len(found_anywhere) > 1:
-            raise _ambiguous(name, list(found_anywhere))
+            raise ambiguous(name, list(found_anywhere))
         if found_anywhere:
             return found_anywhere[0]
         raise NotFound(
@@ -72,12 +69,12 @@ def find_message(engine: Engine, mailout: Mailout | None, name: str, states: tup
         )
     if "@" in written:
         return ids.message_id(mailout.id, address_of(name) or written)
-    if not _BEGINNING.fullmatch(written):
+    if not BEGINNING.fullmatch(written):
         raise UsageError(f"{name!r} is no message id.", remedy=f"Give {MIN_ID_CHARS} characters at least.")
     rows = outcomes(engine.store, mailout.id, states)
-    found = [row["id"] for row in rows if _begins(row["id"], written)]
+    found = [row["id"] for row in rows if begins(row["id"], written)]
     if len(found) > 1:
-        raise _ambiguous(name, found)
+        raise ambiguous(name, found)
     if not found:
         raise NotFound(
             f"This mailout has no such message: {name}.", remedy="Give its recipient's address instead."
@@ -89,10 +86,10 @@ def find_import(engine: Engine, name: str) -> ImportRecord:
     """By its id or the beginning of it."""
     written = name.strip().lower()
     begun = []
-    if _BEGINNING.fullmatch(written):
-        begun = [one for one in every(engine.store, IMPORTS) if _begins(one.id, written)]
+    if BEGINNING.fullmatch(written):
+        begun = [one for one in every(engine.store, IMPORTS) if begins(one.id, written)]
     if len(begun) > 1:
-        raise _ambiguous(name, [f"{one.id} {one.file}" for one in begun])
+        raise ambiguous(name, [f"{one.id} {one.file}" for one in begun])
     if not begun:
         raise NotFound(f"There is no import {name}.", remedy="`mailout subscribers undo-import` lists them.")
     return begun[0]
@@ -109,16 +106,3 @@ def _written_as(engine: Engine, ref: str) -> Mailout | None:
     except NotFound:
         return rehearsal
     return rehearsal or real if engine.rehearses else real
-
-
-def _none(message: str) -> NotFound:
-    return NotFound(message, remedy="`mailout queue list` shows those that there are.")
-
-
-def _begins(id: str, written: str) -> bool:
-    return id.startswith(written) or id.replace("-", "").startswith(written)
-
-
-def _ambiguous(name: str, found: list[str]) -> UsageError:
-    shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
-    return UsageError(f"{name} could be any of {len(found)}: {shown}.", remedy="Give more characters.")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import textwrap
 from codecs import lookup
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -16,11 +20,29 @@ from rich.console import Console
 from mailout.base.errors import UsageError
 
 
+class OutputError(OSError):
+    """Not what a command works on, but what it says cannot be written: stdout is on a full disk, say."""
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from error
+
+
 class Terminal(Console):
     """rich's console, which would turn a broken pipe into exit code 1; `main` knows better."""
 
     def on_broken_pipe(self) -> None:
         raise
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        with writing():
+            super().print(*objects, **how)
 
 
 out = Terminal(highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -40,6 +62,13 @@ def print_in_any_alphabet() -> None:
     """What stdout has no letters for is escaped, as it is on stderr: a subject ends no command."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def open_closed_streams() -> None:
+    """Whoever closed one (`>&-`) wants nothing of it. Its number must not become the store's, either."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for good
 
 
 Json = Annotated[
@@ -63,8 +92,9 @@ def item(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Beside the data: a warning, or what goes on meanwhile."""
-    err.print(folded(text, err))
+    """Beside the data: a warning, or what goes on meanwhile. A full disk under stderr ends no work."""
+    with suppress(OSError):
+        err.print(folded(text, err))
 
 
 def folded(text: str, console: Console) -> str:
@@ -80,7 +110,8 @@ def folded(text: str, console: Console) -> str:
 
 
 def print_json(data: Any) -> None:
-    _write_json(data, sys.stdout, indent=2)
+    with writing():
+        _write_json(data, sys.stdout, indent=2)
 
 
 def _write_json(data: Any, stream: TextIO, indent: int | None = None) -> None:
@@ -128,4 +159,5 @@ def say_error(message: str, code: str, exit_code: int) -> None:
 def aside(text: str) -> None:
     """One dim line on stderr, for a person; whoever asked for JSON gets JSON alone."""
     if not _as_json:
-        err.print(folded(text, err), style="dim")
+        with suppress(OSError):
+            err.print(folded(text, err), style="dim")

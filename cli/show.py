@@ -10,15 +10,19 @@ from typing import Any
 from cli.interrupted import interruption
 from cli.names import SHORT_ID_CHARS
 from cli.output import say
+from cli.processes.prefect_api import UP_LOCK
 from cli.tables import TextTable
+from flows.orphans import is_up
 from mailout.app.engine import Engine
 from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import count, forecast_text, titled, wait
 from mailout.insight.reporting.plain import summary_lines
+from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.outbox.delivery.port import Message, MessageEvent
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.forecast import Forecast
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 
 SAID_BY_THE_WORD = ("being sent", "cancelled", "done")
@@ -44,13 +48,25 @@ def show_requests(engine: Engine) -> None:
     n = len(queue_rows.unserved(engine.store, UNSERVED_SECONDS))
     if n and not queue_rows.all_paused(engine.store):
         many = count(n, "request for a letter or an article waits", "requests for letters or articles wait")
-        say(
-            f"{many}: nothing takes {'it' if n == 1 else 'them'} up. Start `mailout up`.", style="bold yellow"
-        )
+        what = "it" if n == 1 else "them"
+        say(f"{many}: {_why_not(engine, what, f'nothing takes {what} up')}", style="bold yellow")
     late = len(queue_rows.overdue(engine.store, engine.settings.lock_seconds, rehearses=engine.rehearses))
     if late:
-        many = count(late, "letter is due, and nothing sends it", "letters are due, and nothing sends them")
-        say(f"{many}. Start `mailout up`.", style="bold yellow")
+        what = "it" if late == 1 else "them"
+        many = count(late, "letter is due", "letters are due")
+        say(f"{many}: {_why_not(engine, what, f'nothing sends {what}')}", style="bold yellow")
+
+
+def _why_not(engine: Engine, what: str, nothing: str) -> str:
+    if is_up(engine.settings.mailout_home / UP_LOCK):
+        return f"Prefect does not start {what}. `mailout doctor` says why."
+    return f"{nothing}. Start `mailout up`."
+
+
+def mailout_json(engine: Engine, mailout: Mailout, forecast: Forecast | None) -> dict[str, Any]:
+    """`interrupted` as `status ID --json` has it: nobody is there to keep to a forecast then."""
+    stopped = interruption(engine, mailout)
+    return mailout_dict(mailout, None if stopped else forecast) | {"interrupted": stopped}
 
 
 def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:

@@ -17,6 +17,7 @@ from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import actions
 from mailout.outbox.queue.actions import SettleVerdict
 from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.short_ids import with_id
 from tasks.logs import hidden
 
 
@@ -27,8 +28,8 @@ def cancel_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    cancelled = actions.cancel(engine.store, mailout_id)
-    engine.pages.update(mailout_id)
+    cancelled = actions.cancel(engine.store, with_id(engine.store, mailout_id))
+    engine.pages.update(cancelled.id)
     return _done(engine, cancelled)
 
 
@@ -40,7 +41,7 @@ def pause_mailout(engine: Engine, mailout_id: str, note: str | None = None) -> S
         mailout_id: The mailout's id, as `mailout queue list` shows it.
         note: Why, for whoever comes to resume it.
     """
-    return _done(engine, actions.pause(engine.store, mailout_id, note))
+    return _done(engine, actions.pause(engine.store, with_id(engine.store, mailout_id), note))
 
 
 @mailout_flow()
@@ -50,7 +51,7 @@ def resume_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    return _done(engine, actions.resume(engine.store, mailout_id))
+    return _done(engine, actions.resume(engine.store, with_id(engine.store, mailout_id)))
 
 
 @mailout_flow()
@@ -60,9 +61,10 @@ def retry_mailout(engine: Engine, mailout_id: str) -> State[Any]:
     Args:
         mailout_id: The mailout's id, as `mailout queue list` shows it.
     """
-    actions.retry(engine.store, mailout_id)
-    engine.report(mailout_id)
-    return _done(engine, engine.store.mailout(mailout_id))
+    id = with_id(engine.store, mailout_id)
+    actions.retry(engine.store, id)
+    engine.report(id)
+    return _done(engine, engine.store.mailout(id))
 
 
 @mailout_flow()
@@ -76,11 +78,10 @@ def settle_mailout(
         verdict: What became of the messages in doubt; `pending` sends them again.
         messages: Only these messages, by their ids. Empty: all that are in doubt.
     """
-    actions.settle(
-        engine.store, mailout_id, verdict, Timing.of(engine.settings.lock_seconds), messages or None
-    )
-    engine.report(mailout_id)
-    return _done(engine, engine.store.mailout(mailout_id))
+    id = with_id(engine.store, mailout_id)
+    actions.settle(engine.store, id, verdict, Timing.of(engine.settings.lock_seconds), messages or None)
+    engine.report(id)
+    return _done(engine, engine.store.mailout(id))
 
 
 @mailout_flow()

@@ -11,12 +11,11 @@ from cli.engine import command_group, open_engine
 from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, Yes, answer, confirm, print_json, say
-from cli.show import show_mailouts, show_requests
+from cli.show import mailout_json, show_mailouts, show_requests
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, edited_meanwhile
 from mailout.insight.reporting.plain import status_lines
-from mailout.insight.reporting.queue_json import mailout_dict
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.states import State
@@ -47,7 +46,7 @@ def list_(
     mailouts = queue_rows.mailouts(engine.store, limit=limit)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
-        print_json([mailout_dict(mailout, forecasts.get(mailout.id)) for mailout in mailouts])
+        print_json([mailout_json(engine, one, forecasts.get(one.id)) for one in mailouts])
         return
     if queue_rows.all_paused(engine.store):
         say(f"{ALL_PAUSED}\n")
@@ -211,7 +210,7 @@ def _switch(engine: Engine, paused: bool, json: bool) -> None:
 
 def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
     if json:
-        print_json(mailout_dict(mailout, engine.queue_forecast.forecast(mailout.id)))
+        print_json(mailout_json(engine, mailout, engine.queue_forecast.forecast(mailout.id)))
     else:
         say(f"Mailout {mailout.id}")
         stopped, now = interruption(engine, mailout), engine.store.now()

@@ -13,7 +13,7 @@ from cli.engine import open_engine
 from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, print_json, say
-from cli.show import message_dict, show_files, show_mailouts, show_requests
+from cli.show import mailout_json, message_dict, show_files, show_mailouts, show_requests
 from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
@@ -24,7 +24,7 @@ from mailout.insight.alerts.conditions import EVENTS_WAIT_SECONDS
 from mailout.insight.reporting.codes import remedy_of
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, single_mails_wait
 from mailout.insight.reporting.plain import summary_lines
-from mailout.insight.reporting.queue_json import mailout_dict, request_dict, single_mails_dict
+from mailout.insight.reporting.queue_json import request_dict, single_mails_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.insight.reporting.summary import summarise
 from mailout.letters.audience import subscriber_rows
@@ -93,7 +93,7 @@ def _overview(engine: Engine, json: bool) -> None:
                 "events_waiting": events["waiting"],
                 "requests": [request_dict(one) for one in queue_rows.asked(engine.store, waiting=0.0)],
                 "planned": [request_dict(one) for one in planned],
-                "mailouts": [mailout_dict(m, forecasts.get(m.id)) for m in mailouts],
+                "mailouts": [mailout_json(engine, m, forecasts.get(m.id)) for m in mailouts],
             }
         )
         return

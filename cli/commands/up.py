@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
@@ -113,7 +113,8 @@ def _run(settings: Settings, home: Path, plan: ProcessPlan, store: Store) -> Non
             _start(supervisor, plan, stop, home, notify=settings.notify_db is not None)
             if not stop.is_set():
                 show_running(home, supervisor.env["PREFECT_API_URL"])
-                _show(settings, supervisor, plan)
+                with suppress(OSError):  # nobody reads stdout, or its disk is full: what runs is worth more
+                    _show(settings, supervisor, plan)
             threading.Thread(target=_tidy_up, args=(supervisor.env, stop, plan), daemon=True).start()
             while not stop.wait(SUPERVISE_SECONDS):
                 supervisor.look_after()
@@ -269,6 +270,8 @@ def _stop(supervisor: Supervisor, store: Store, plan: ProcessPlan) -> None:
     server, which must hear how the runs ended; those that no worker has begun are told to it for them."""
     try:
         _stop_senders(store)
+    except MailoutError as error:
+        note(str(error))  # what ended `up` is worth more
     finally:
         workers = [part for part in supervisor.parts if part.ends_first]
         supervisor.stop(workers, STOP_SECONDS)

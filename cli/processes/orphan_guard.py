@@ -26,8 +26,13 @@ class OrphanGuard:
     def __init__(self) -> None:
         here, self._pipe = os.pipe()
         command = [sys.executable, "-I", __file__]
-        self._process = subprocess.Popen(command, stdin=here, start_new_session=True)
-        os.close(here)
+        try:
+            self._process = subprocess.Popen(command, stdin=here, start_new_session=True)
+        except OSError:
+            os.close(self._pipe)
+            raise
+        finally:
+            os.close(here)
 
     @property
     def lives(self) -> bool:

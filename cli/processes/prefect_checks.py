@@ -63,13 +63,21 @@ def _deployments(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
         for one in wanted
         if _is_scheduled(one) and one["name"] in there and not _is_scheduled(there[one["name"]])
     ]
+    elsewhere = [
+        one["name"]
+        for one in wanted
+        if one["name"] in there and there[one["name"]].get("work_pool_name") != one["work_pool"]["name"]
+    ]
+    if elsewhere:
+        message = f"not in the work pool, so they never run: {', '.join(elsewhere)}"
+        yield Check("deployments", "fail", message, DEPLOY)
     if missing:
         yield Check("deployments", "warn", f"not deployed: {', '.join(missing)}", DEPLOY)
     if paused:
         yield Check("deployments", "warn", f"paused: {', '.join(paused)}", RESUME)
     if asleep := [name for name in unscheduled if name not in paused]:
         yield Check("schedules", "warn", f"switched off: {', '.join(asleep)}", RESUME)
-    if not (missing or paused or asleep):
+    if not (missing or paused or asleep or elsewhere):
         yield Check("deployments", "ok", f"all {len(wanted)} are there")
 
 
@@ -101,11 +109,11 @@ def _work_pool(api: httpx.Client, pool: str) -> Iterator[Check]:
     if there is None:
         yield Check("work pool", "fail", f"there is no pool {pool}: no flow will run", DEPLOY)
         return
-    if there.get("is_paused"):
-        yield Check(
-            "work pool", "fail", f"{pool} is paused: no flow will run", "Resume it on Prefect's pages."
-        )
-    else:
+    queues = found(api, f"work_pools/{pool}/queues")
+    queue = next((one for one in queues if one["id"] == there.get("default_queue_id")), {})
+    closed = [*_closed(pool, there), *_closed(f"the queue of {pool}", queue)]
+    yield from closed
+    if not closed:
         yield Check("work pool", "ok", f"{pool} is open")
     online = [one for one in found(api, f"work_pools/{pool}/workers") if one.get("status") == "ONLINE"]
     if online:
@@ -113,3 +121,14 @@ def _work_pool(api: httpx.Client, pool: str) -> Iterator[Check]:
     else:
         remedy = f"Start one: prefect worker start --pool {pool} (or `mailout up`)."
         yield Check("workers", "fail", f"nobody works in the pool {pool}: no flow will run", remedy)
+
+
+def _closed(what: str, row: Mapping[str, Any]) -> Iterator[Check]:
+    """A pool or a queue from which no worker gets anything."""
+    if row.get("is_paused"):
+        yield Check(
+            "work pool", "fail", f"{what} is paused: no flow will run", "Resume it on Prefect's pages."
+        )
+    elif row.get("concurrency_limit") == 0:
+        remedy = "Remove or raise the limit on Prefect's pages."
+        yield Check("work pool", "fail", f"{what} has the concurrency limit 0: no flow will run", remedy)

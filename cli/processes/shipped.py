@@ -92,10 +92,12 @@ class Shipped:
     def is_untouched(self, deployment: str, piece: str, shown: Any) -> bool:
         """By anybody but us. What nobody has noted is ours."""
         noted = self.hashes.get(deployment, {}).get(piece)
-        return noted is None or noted[8:] == _hash(shown)
+        # 0.1.0 noted the order that it saw, of two words at most.
+        orders = (shown, _in_order(shown), _in_order(shown, backwards=True))
+        return noted is None or noted[8:] in map(_hash, orders)
 
     def note(self, deployment: str, piece: str, wanted: Any, shown: Any) -> None:
-        self.hashes.setdefault(deployment, {})[piece] = _hash(wanted) + _hash(shown)
+        self.hashes.setdefault(deployment, {})[piece] = _hash(wanted) + _hash(_in_order(shown))
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:
         """Deployments that are no more."""
@@ -125,3 +127,14 @@ def _without_ids(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_without_ids(one) for one in value]
     return value
+
+
+def _in_order(value: Any, *, backwards: bool = False) -> Any:
+    """Prefect keeps the events of a trigger as a set: each start of its server gives another order."""
+    if isinstance(value, Mapping):
+        return {key: _in_order(one, backwards=backwards) for key, one in value.items()}
+    if not isinstance(value, list):
+        return value
+    if all(isinstance(one, str) for one in value):
+        return sorted(value, reverse=backwards)
+    return [_in_order(one, backwards=backwards) for one in value]

@@ -86,7 +86,7 @@ class Supervisor:
         """Start again what has died or hangs, each time a little later. To be called every now and then."""
         now = time.monotonic()
         rotate_large(self.logs)
-        if self._orphan_guard is not None and not self._orphan_guard.lives:
+        if self.parts and not (self._orphan_guard is not None and self._orphan_guard.lives):
             self._tell_orphan_guard()
         for part in self.parts:
             if part.runs and not self._end_if_it_hangs(part, now):
@@ -95,12 +95,16 @@ class Supervisor:
                 code, part.process = part.process.returncode, None
                 part.groups = {group for group in part.groups if _signal(group, 0)}
                 self._tell_orphan_guard()
-                part.deaths = 1 if now - part.started_at > WELL_AFTER else part.deaths + 1
-                wait = min(FIRST_WAIT * 2 ** (part.deaths - 1), LONGEST_WAIT)
-                part.restart_at = now + wait
-                self._tell(f"{part.name} ended ({_how(code)}); again in {wait:.0f} s. See {part.log}")
+                self._start_later(part, f"ended ({_how(code)})")
             elif now >= part.restart_at:
                 self._spawn(part)
+
+    def _start_later(self, part: Part, why: str) -> None:
+        now = time.monotonic()
+        part.deaths = 1 if now - part.started_at > WELL_AFTER else part.deaths + 1
+        wait = min(FIRST_WAIT * 2 ** (part.deaths - 1), LONGEST_WAIT)
+        part.restart_at = now + wait
+        self._tell(f"{part.name} {why}; again in {wait:.0f} s. See {part.log}")
 
     def _keep_asking(self, part: Part, health: str) -> None:
         while part in self.parts:
@@ -150,13 +154,24 @@ class Supervisor:
         self._tell_orphan_guard()
 
     def _spawn(self, part: Part) -> None:
+        """Later, if there is no space for its log or no memory for it: the other parts go on meanwhile."""
+        part.started_at, part.answered_at = time.monotonic(), None
+        try:
+            part.process = self._process(part)
+        except OSError as error:
+            self._start_later(part, f"cannot be started ({error.strerror or error})")
+            return
+        part.groups.add(part.process.pid)
+        self._tell_orphan_guard()
+
+    def _process(self, part: Part) -> subprocess.Popen[bytes]:
         env = self.env
         if part.temporary is not None:
             part.temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
             clear_after_prefect(part.temporary)
             env = {**env, "TMPDIR": str(part.temporary)}
         with part.log.open("ab") as log:
-            part.process = subprocess.Popen(
+            return subprocess.Popen(
                 part.command,
                 env=env,
                 stdin=subprocess.DEVNULL,
@@ -164,16 +179,16 @@ class Supervisor:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        part.groups.add(part.process.pid)
-        part.started_at, part.answered_at = time.monotonic(), None
-        self._tell_orphan_guard()
 
     def _tell_orphan_guard(self) -> None:
         """Workers end before the server that they speak to."""
         if self._orphan_guard is not None and not self._orphan_guard.lives:
             self._orphan_guard.dismiss()
             self._orphan_guard = None
-        self._orphan_guard = self._orphan_guard or OrphanGuard()
+        try:
+            self._orphan_guard = self._orphan_guard or OrphanGuard()
+        except OSError:
+            return  # no process can be started just now: the next look tries again
         stages = [[part for part in self.parts if part.ends_first is first] for first in (True, False)]
         self._orphan_guard.set_stages(
             [[group for part in parts for group in part.groups] for parts in stages]
@@ -202,7 +217,7 @@ def clear_after_prefect(temporary: Path) -> None:
 def rotate_large(logs: Path) -> None:
     """Every log in this folder that has become large."""
     for log in logs.glob("*.log"):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             if log.stat().st_size > MAX_LOG_BYTES:
                 rotate(log)
 
@@ -211,14 +226,20 @@ def rotate(log: Path) -> None:
     """`x.log` becomes `x.log.1`, that `x.log.2`, and so on.
 
     Copied and emptied, for its writer goes on with the file that it has open (to append). What it writes
-    between the two is lost.
+    between the two is lost. Without space for a copy, a large log is emptied, and a short one goes on.
     """
     if not log.exists():
         return
     for number in range(LOG_FILES_KEPT - 1, 0, -1):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             _kept(log, number).replace(_kept(log, number + 1))
-    shutil.copyfile(log, _kept(log, 1))
+    try:
+        shutil.copyfile(log, _kept(log, 1))
+    except OSError:
+        with suppress(OSError):
+            _kept(log, 1).unlink()
+        if log.stat().st_size <= MAX_LOG_BYTES:
+            return
     with log.open("r+b") as file:
         file.truncate()
 

@@ -28,6 +28,7 @@ from mailout.insight.doctor.setup_checks import (
     disk_check,
     people_checks,
     python_check,
+    reach_checks,
     settings_checks,
 )
 from mailout.kinds.notifications.job import TEMPLATE
@@ -78,6 +79,7 @@ def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield from store.examine()
         yield clock_check(difference)
         yield from checked("journals", partial(_journals, settings, store))
+        yield from reach_checks(settings, store)
         people = subscriber_rows.subscriber_counts(store)
         unknown = subscriber_rows.unknown_statuses(people)
         yield from people_checks(people["active"], subscriber_rows.unreachable(store), unknown)
@@ -96,6 +98,8 @@ def _home(settings: Settings) -> Check:
     there = next(place for place in (home, *home.parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         remedy = "Set MAILOUT_HOME to a folder that you may write to."
+        if os.access(home / "mailout.db", os.F_OK):  # what was sent is recorded in it
+            remedy = "Make it writable again for this user: in another home, letters would go out twice."
         return Check("MAILOUT_HOME", "fail", f"{there} cannot be written to", remedy)
     return disk_check(shutil.disk_usage(there).free)
 

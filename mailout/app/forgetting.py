@@ -24,7 +24,7 @@ class Erased:
     reports: set[str] = field(default_factory=set)  # mailouts whose files are written again
     mail_files: list[Path] = field(default_factory=list)  # of the folder transport: they are left alone
     archives: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)  # archives on other machines
+    missing: list[str] = field(default_factory=list)  # archives on other machines, or deleted
     copies: list[Path] = field(default_factory=list)  # of the store, which upgrades have kept
 
     @property
@@ -32,7 +32,7 @@ class Erased:
         said = []
         if self.missing:
             said.append(
-                f"Archives that are not on this machine were not looked into: {', '.join(self.missing)}."
+                f"These archives were not found here, and not looked into: {', '.join(self.missing)}."
             )
         if self.copies:
             said.append(

@@ -140,7 +140,7 @@ class HomeUnwritable(StoreUnavailable, code="home_unwritable"):
             return cls.gone(path)
         return cls(
             f"{path} cannot be written: {error.strerror or error}.",
-            remedy="Set MAILOUT_HOME to a folder that you may write to.",
+            remedy="See that this user may write there.",
         )
 
     @classmethod

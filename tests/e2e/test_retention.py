@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
+from pathlib import Path
 
 import polars as pl
 
@@ -62,7 +64,28 @@ def test_a_person_is_forgotten_in_the_archive_and_its_report_too(mailout: Comman
     assert ("ana@example.org" in report, "bo@example.org" in report) == (False, True)
     (mailout.folder / "elsewhere").rename(mailout.folder / "gone")
     said = mailout("subscribers", "forget", "bo@example.org", "--yes")
-    assert "not on this machine" in said.err
+    assert "were not found here" in said.err
+
+
+def test_in_a_copied_home_its_own_archive_is_changed_and_no_others(mailout: Commands) -> None:
+    """The store knows where the archive was when it was made: that may be another home's now."""
+    sent_long_ago(mailout)
+    assert mailout("retention").code == 0
+    copied = mailout.folder / "copied"
+    shutil.copytree(mailout.home, copied)
+
+    def emails(home: Path) -> list[str]:
+        return sorted(pl.read_parquet(home / "archive/*.parquet")["email"].to_list())
+
+    before = emails(mailout.home)
+    done = mailout("subscribers", "forget", "ana@example.org", "--json", "--yes", MAILOUT_HOME=str(copied))
+    assert (len(done.data["archives"]), done.data["archives_out_of_reach"]) == (1, [])
+    assert "ana@example.org" not in emails(copied)
+    assert emails(mailout.home) == before
+    shutil.rmtree(copied / "archive")
+    said = mailout("subscribers", "forget", "bo@example.org", "--yes", MAILOUT_HOME=str(copied))
+    assert "were not found here" in said.err
+    assert emails(mailout.home) == before
 
 
 def test_too_young_is_named_with_its_remedy(mailout: Commands) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -240,3 +241,52 @@ def test_the_last_log_is_kept_when_everything_is_started_anew(supervisor: Superv
     wait_for(lambda: "yesterday" in first.log.read_text(), "it has spoken")
     second = start(supervisor, SLEEP)
     assert "yesterday" in second.log.with_name("part.log.1").read_text()
+
+
+def no_space(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_ends_nothing_and_a_large_log_gives_its_space_back(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unsubscribe links would end with it; and half a copy would take the last space that there is."""
+    part = start(supervisor, SLEEP)
+    part.log.write_bytes(b"x" * 200_000)
+
+    def half(source: Path, copy: Path) -> None:
+        copy.write_bytes(source.read_bytes()[:1000])
+        no_space()
+
+    monkeypatch.setattr("shutil.copyfile", half)
+    monkeypatch.setattr(module, "MAX_LOG_BYTES", 100_000)
+    supervisor.look_after()
+    assert [(path.name, path.stat().st_size) for path in part.log.parent.iterdir()] == [("part.log", 0)]
+    assert part.runs
+
+
+def test_a_short_log_that_cannot_be_copied_is_continued(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (supervisor.logs / "part.log").write_text("yesterday\n")
+    monkeypatch.setattr("shutil.copyfile", no_space)
+    part = start(supervisor, "print('today', flush=True)")
+    wait_for(lambda: part.log.read_text() == "yesterday\ntoday\n", "it goes on below")
+
+
+def test_who_cannot_be_started_just_now_is_started_later(
+    supervisor: Supervisor, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No space for its log, no memory for its process."""
+    with monkeypatch.context() as patch:
+        patch.setattr("subprocess.Popen", no_space)
+        part = start(supervisor, SLEEP)
+        supervisor.look_after()
+        assert not part.runs
+    assert told[0].startswith("part cannot be started (No space left on device); again in ")
+
+    def runs() -> bool:
+        supervisor.look_after()
+        return part.runs
+
+    wait_for(runs, "it is started")

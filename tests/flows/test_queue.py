@@ -71,6 +71,17 @@ def test_a_delay_is_time_to_take_it_back(engine_with: Build, letter: str) -> Non
     assert engine.store.mailout(LETTER).status is Status.CANCELLED
 
 
+@pytest.mark.parametrize("written", [LETTER[:8], f" {LETTER} ", LETTER.upper()])
+def test_a_form_takes_an_id_as_the_queue_list_shows_it(engine_with: Build, letter: str, written: str) -> None:
+    engine = engine_with(SEND_DELAY=3600)
+    run(send_mailout, letter)
+    assert run(queue_actions.pause_mailout, written).name == "Completed"
+    assert engine.store.mailout(LETTER).defer_reason is DeferReason.PAUSED
+    assert run(queue_actions.resume_mailout, written).name == "Completed"
+    assert run(queue_actions.cancel_mailout, written).name == "Completed"
+    assert engine.store.mailout(LETTER).status is Status.CANCELLED
+
+
 def test_a_test_run_has_no_delay(engine_with: Build, letter: str) -> None:
     engine_with(SEND_DELAY=3600)
     assert run(send_mailout, letter, True).name == "Completed"

@@ -29,6 +29,8 @@ that do not fit. Memory is taken as pages are used, so a small list costs no mor
 INDEX_BYTES = 32 * 1024
 ROOM_NEEDED = 64 * 1024
 """With less on the disk, an input or output error of SQLite comes from that."""
+NO_NEW_HOME = "Do not start with a new home: letters would go out twice."
+WRITABLE_AGAIN = f"Make it and its folder writable again for this user. {NO_NEW_HOME}"
 
 log = logging.getLogger(__name__)
 
@@ -66,9 +68,13 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             if connection is not None:
                 connection.close()
-            raise _full(self.path, error) or StoreUnavailable(
-                f"The store {self.path} cannot be opened: {error}.",
-                remedy="Set MAILOUT_HOME to a folder that you may write to.",
+            remedy = "Set MAILOUT_HOME to a folder that you may write to."
+            if _identity(self.path) is not None:
+                remedy = WRITABLE_AGAIN
+            raise (
+                _full(self.path, error)
+                or _damaged(self.path, error)
+                or StoreUnavailable(f"The store {self.path} cannot be opened: {error}.", remedy=remedy)
             ) from error
         self._file = _identity(self.path)
         connection.create_function("mailout_uuid", -1, uuid_of, deterministic=True)
@@ -212,11 +218,15 @@ def _translated(path: Path) -> Iterator[None]:
         text = str(error)
         if full := _full(path, error):
             raise full from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
+            raise HomeUnwritable(f"The store {path} cannot be written.", remedy=WRITABLE_AGAIN) from error
         if isinstance(error, sqlite3.OperationalError) and not text.startswith("no such"):
             raise StoreUnavailable(f"The store {path} does not answer: {text}.") from error
         if "closed database" in text:
             raise StoreUnavailable(f"The store {path} is closed.") from error
         raise
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) or error from None
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -238,6 +248,16 @@ def _full(path: Path, error: Exception) -> HomeUnwritable | None:
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _room(path.parent) < ROOM_NEEDED:
         return HomeUnwritable.full(path)
     return None
+
+
+def _damaged(path: Path, error: Exception) -> StoreError | None:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return None
+    return StoreError(
+        f"The store {path} is damaged: {error}.",
+        remedy=f"Stop mailout and restore a backup: docs/surviving.md says how. {NO_NEW_HOME}",
+    )
 
 
 def _see_that_there_is_room(path: Path) -> None:

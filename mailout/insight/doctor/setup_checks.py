@@ -7,11 +7,17 @@ and `event_path` check what takes more than one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import tzinfo
+from zoneinfo import ZoneInfo
 
-from mailout.base.addresses import LEFT_OUT, parse_address_list
+from mailout.base.addresses import LEFT_OUT, address_of, parse_address_list
+from mailout.base.select import Reads, first
 from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
+from mailout.base.time_format import day
 from mailout.insight.doctor.checks import Check, Level
+from mailout.letters.audience.subscriber_rows import COLUMNS
+from mailout.outbox.feedback import feedback_rows
 
 CLOCK_SECONDS = 2.0
 DISK_BYTES = 1_000_000_000
@@ -74,9 +80,39 @@ def _test_emails(settings: Settings) -> Check:
 
 def _admin_email(settings: Settings) -> Check:
     if settings.admin_email:
-        return Check("ADMIN_EMAIL", "ok", "gets what waits for a person")
+        return Check("ADMIN_EMAIL", "ok", "is set")
     remedy = "Set it to the address of your administrator."
     return Check("ADMIN_EMAIL", "warn", "is missing; nobody is told when a mailout needs a person", remedy)
+
+
+def reach_checks(settings: Settings, store: Reads) -> Iterator[Check]:
+    """To an address that bounced for good or complained nothing is sent, not even to ourselves."""
+    ours = {
+        "ADMIN_EMAIL": ((settings.admin_email,), "alerts do"),
+        "SIGN_IN_ADMINS": (settings.sign_in_admins, "sign-in links do"),
+        "SIGN_IN_EDITORS": (settings.sign_in_editors, "sign-in links do"),
+    }
+    for name, (addresses, what) in ours.items():
+        for address in filter(None, addresses):
+            if why := _turned_away(store, address_of(address) or address, ZoneInfo(settings.send_timezone)):
+                message = f"{address} {why}: {what} not reach it"
+                yield Check(name, "fail", message, "Set it to another address.")
+
+
+def _turned_away(store: Reads, email: str, zone: tzinfo) -> str | None:
+    """Why the store lets no single mail go there. Of a subscriber their status decides, else the events."""
+    person = first(store, COLUMNS, {"email_norm": email})
+    if person is None:
+        events = feedback_rows.delivery_events(store, email=email)
+        complaints = [one["event_at"] for one in events if one["event_type"] == "spamreport"]
+        bounces = [one["event_at"] for one in events if one["detail"].get("bounceType") == "Permanent"]
+    else:
+        complaints = [person["complained_at"]] if person["complained_at"] else []
+        bounces = [person["status_updated_at"] or 0.0] if person["status"] == "bounced" else []
+    for why, moments in (("complained", complaints), ("bounced", bounces)):
+        for at in moments:
+            return f"{why} on {day(at, zone).strip()}" if at else why
+    return None
 
 
 def _sign_ups(settings: Settings) -> Check:

@@ -6,7 +6,7 @@ import mmap
 import os
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -69,4 +69,5 @@ def replacing(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         raise HomeUnwritable.because(path, error) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # it would hide why
+            beside.unlink(missing_ok=True)

@@ -86,8 +86,9 @@ class ArchiveFolder:
         """
         for hidden in self.folder.glob(".*.parquet*"):
             place = place_of(hidden.name.split(".")[1])
-            if place and _hidden(path_of(place)) == hidden:
-                hidden.rename(path_of(place))
+            path = self.folder / hidden.name.removeprefix(".")
+            if place and path_of(place).name == path.name:
+                hidden.rename(path)
                 _sync(self.folder)
             else:
                 hidden.unlink()
@@ -100,19 +101,19 @@ class ArchiveFolder:
 
     def counts(self, place: str) -> ArchiveCounts | None:
         """None: it is not here."""
-        path = path_of(place)
-        return _counts(path) if path.is_file() else None
+        path = self._find(place)
+        return _counts(path) if path is not None else None
 
     def event_ids(self, place: str) -> Iterator[Sequence[str]]:
-        return _event_ids(path_of(place))
+        return _event_ids(self._find(place) or path_of(place))
 
     def forget(self, place: str, email: str, instead: str) -> bool | None:
         """Erase a person from one archive. False: they are not in it; None: it is not here.
 
         As the store does it (`Feedback.forget`). The file is replaced at once: interrupted, it is done again.
         """
-        path = path_of(place)
-        if not path.is_file():
+        path = self._find(place)
+        if path is None:
             return None
         theirs = (pl.col("email") == email) | pl.col("events").str.contains(_as_json(email), literal=True)
         with _readable(path):
@@ -123,6 +124,16 @@ class ArchiveFolder:
         beside.replace(path)
         _sync(path.parent)
         return True
+
+    def _find(self, place: str) -> Path | None:
+        """Here first: MAILOUT_HOME may have been moved or copied since. What lies beside another store is
+        that store's, and not ours to change."""
+        there = path_of(place)
+        here = self.folder / there.name
+        if here.is_file():
+            return here
+        anothers = there.parent.with_name("mailout.db").exists() and there.parent != self.folder
+        return there if there.is_file() and not anothers else None
 
 
 def path_of(place: str) -> Path:

@@ -230,6 +230,19 @@ def test_what_nobody_has_changed_is_brought_up_to_date(
         operator.does("PATCH", f"automations/{there['id']}", {"enabled": True})
 
 
+def test_a_work_pool_that_was_deleted_gets_its_deployments_back(deployed: PrefectServer) -> None:
+    """Prefect takes the pool away from each of them: all would look well, and nothing would ever be sent."""
+    with client(deployed.env) as api:
+        ask(api, "DELETE", "work_pools/mailout")
+        ask(api, "POST", "work_pools/", {"name": "mailout", "type": "process"})
+        failed = [one for one in prefect_checks(deployed.env) if one.name == "deployments"]
+        assert [(one.level, "cli.deploy" in one.remedy) for one in failed] == [("fail", True)]
+        Deploying(api).run()
+    there = {(one["work_pool_name"], one["work_queue_name"]) for one in deployed.find("deployments")}
+    assert there == {("mailout", "default")}
+    assert [one.level for one in prefect_checks(deployed.env) if one.name == "deployments"] == ["ok"]
+
+
 def test_deploying_again_writes_nothing(deployed: PrefectServer) -> None:
     """Each write would delete and make anew the runs that are planned."""
     with client(deployed.env) as api:

@@ -101,7 +101,8 @@ def test_an_empty_server_lacks_everything() -> None:
         }
 
 
-POOL = {"name": "mailout", "is_paused": False}
+POOL = {"name": "mailout", "is_paused": False, "concurrency_limit": None, "default_queue_id": "q"}
+QUEUE = {"id": "q", "name": "default", "is_paused": False, "concurrency_limit": 3}
 ONLINE = {"name": "w", "status": "ONLINE"}
 
 
@@ -111,6 +112,7 @@ def answers_of(server: PrefectServer) -> dict[str, Any]:
         "/deployments/filter": server.find("deployments"),
         "/automations/filter": server.find("automations"),
         "/work_pools/filter": [POOL],
+        "/work_pools/mailout/queues/filter": [QUEUE | {"id": "other", "is_paused": True}, QUEUE],
         "/work_pools/mailout/workers/filter": [ONLINE],
     }
 
@@ -143,6 +145,9 @@ def test_a_schedule_that_somebody_switched_off_is_seen(deployed: PrefectServer) 
     [
         ({"/work_pools/filter": [POOL | {"is_paused": True}]}, "work pool"),
         ({"/work_pools/filter": [POOL | {"name": "other"}]}, "work pool"),
+        ({"/work_pools/filter": [POOL | {"concurrency_limit": 0}]}, "work pool"),
+        ({"/work_pools/mailout/queues/filter": [QUEUE | {"is_paused": True}]}, "work pool"),
+        ({"/work_pools/mailout/queues/filter": [QUEUE | {"concurrency_limit": 0}]}, "work pool"),
         ({"/work_pools/mailout/workers/filter": [ONLINE | {"status": "OFFLINE"}]}, "workers"),
     ],
 )

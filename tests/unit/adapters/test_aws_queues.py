@@ -249,3 +249,33 @@ def test_an_address_is_put_on_the_list(stubbed: tuple[Any, Stubber]) -> None:
     there.put("ann@example.org", Reason.COMPLAINT)
     with pytest.raises(MailoutError, match="ses:PutSuppressedDestination"):
         there.put("ann@example.org", Reason.COMPLAINT)
+
+
+@pytest.mark.parametrize("stubbed", ["sesv2"], indirect=True)
+def test_who_is_told_to_slow_down_waits_and_goes_on(stubbed: tuple[Any, Stubber]) -> None:
+    """SES allows about one such call a second, to the whole account."""
+    client, stubber = stubbed
+    expected = {"EmailAddress": "ann@example.org", "Reason": "BOUNCE"}
+    for code in ("TooManyRequestsException", "ThrottlingException"):
+        stubber.add_client_error("put_suppressed_destination", code, "slow down", expected_params=expected)
+    stubber.add_response("put_suppressed_destination", {}, expected)
+    clock = FakeClock()
+    SesSuppression(client, clock).put("ann@example.org", Reason.BOUNCE)
+    assert clock.now() > NOON + 5.0
+
+
+@pytest.mark.parametrize("stubbed", ["sesv2"], indirect=True)
+@pytest.mark.parametrize(("code", "tries"), [("TooManyRequestsException", 4), ("InternalFailure", 1)])
+def test_who_is_interrupted_is_told_how_far_it_came_and_not_to_change_rights(
+    stubbed: tuple[Any, Stubber], code: str, tries: int
+) -> None:
+    client, stubber = stubbed
+    stubber.add_response("put_suppressed_destination", {})
+    for _ in range(tries):
+        stubber.add_client_error("put_suppressed_destination", code, "not now")
+    there = SesSuppression(client, FakeClock())
+    there.put("ann@example.org", Reason.BOUNCE)
+    with pytest.raises(MailoutError, match=r"After 1 address: .*not now") as raised:
+        there.put("bob@example.org", Reason.BOUNCE)
+    assert "again" in str(raised.value)
+    assert "ses:PutSuppressedDestination" not in str(raised.value)

@@ -55,6 +55,9 @@ def test_status_says_at_once_that_a_mailout_was_killed_and_how_it_goes_on(run: R
         assert BY_HAND in " ".join(said.split())
         assert "being sent" not in said
     assert BY_HAND in run("status", id, "--json").data["interrupted"]
+    for (one,) in (run("status", "--json").data["mailouts"], run("queue", "list", "--json").data):
+        assert BY_HAND in one["interrupted"]
+        assert one["forecast"] is None
 
 
 @pytest.mark.usefixtures("letter")

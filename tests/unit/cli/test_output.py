@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +19,7 @@ from mailout.app import wiring
 from mailout.base.settings import load_settings
 from mailout.letters.audience.port import SubscriberRow
 from tests.environment import SENDER
+from tests.prefect_server import ROOT
 
 TERMINAL, FILE = Console(force_terminal=True, width=80), Console(force_terminal=False, width=80)
 LONG = "A sentence that goes on. " * 6
@@ -85,3 +88,28 @@ def test_an_export_is_utf_8_on_every_terminal_and_loses_no_name(monkeypatch: pyt
     code, table = printed(monkeypatch, "latin-1", "subscribers", "export")
     assert code == 0
     assert "Анна" in table.decode("utf-8")
+
+
+def ended(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A process of its own, by the shell: only there is stdout a full disk, or closed."""
+    line = f"{sys.executable} -m cli {command}"
+    env = os.environ | {"PYTHONPATH": str(ROOT), "ORG_NAME": "Library"}
+    return subprocess.run(
+        ["sh", "-c", line], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["status", "status --json", "doctor --json"])
+def test_output_that_cannot_be_written_is_told_in_one_line(command: str, tmp_path: Path) -> None:
+    said = ended(f"{command} > /dev/full", tmp_path)
+    told = [line for line in said.stderr.splitlines() if "running" not in line]
+    assert (said.returncode, len(told)) == (1, 1), said.stderr
+    assert "The output cannot be written: No space left on device." in told[0]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("command", ["status", "status --json"])
+def test_a_stream_that_nobody_wants_ends_no_command(command: str, closed: str, tmp_path: Path) -> None:
+    said = ended(f"{command} {closed}", tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert "Traceback" not in said.stderr

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +49,7 @@ def test_a_letter_that_is_due_and_nobody_sends_is_told(run: Run) -> None:
         store.enqueue(replace(planned, is_rehearsal=True, scheduled_at=yesterday + 3600))
         store.freeze_recipients("spring", [Recipient("ana@example.org")])
     out = run("status").out
-    assert "1 letter is due, and nothing sends it. Start `mailout up`." in out
+    assert "1 letter is due: nothing sends it. Start `mailout up`." in out
     assert "was due" in out
     assert "and nobody has taken it up yet" in out
     assert "planned" not in out
@@ -63,3 +65,13 @@ def test_a_letter_that_is_due_and_nobody_sends_is_told(run: Run) -> None:
 def test_one_that_was_asked_for_just_now_is_no_worry(run: Run) -> None:
     ask(5)
     assert "takes it up" not in run("status").out
+
+
+def test_where_mailout_up_runs_nobody_is_told_to_start_it(run: Run, folder: Path) -> None:
+    """Prefect's pool is paused, say: only `doctor` knows."""
+    ask(UNSERVED_SECONDS + 60)
+    with (folder / ".mailout" / "up.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = run("status").out
+    assert "waits: Prefect does not start it. `mailout doctor` says why." in said
+    assert "Start `mailout up`" not in said

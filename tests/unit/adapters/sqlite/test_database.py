@@ -10,14 +10,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore, database
-from mailout.base.errors import HomeUnwritable, StoreMismatch, StoreUnavailable
-from mailout.letters.audience.port import SubscriberRow
-from mailout.outbox.delivery import outbox_rows
+from mailout.base.errors import StoreError, StoreMismatch, StoreUnavailable
 from mailout.outbox.queue import queue_rows
 from tests.clocks import FakeClock
 
@@ -131,85 +128,42 @@ def test_a_folder_that_cannot_be_written_to_is_said_so(read_only: Path, where: s
 def test_a_file_that_is_no_store_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "mailout.db"
     path.write_bytes(b"this is a letter, not a database. " * 40)
-    with pytest.raises(StoreUnavailable, match=r"mailout\.db"):
+    with pytest.raises(StoreError, match=r"mailout\.db") as caught:
         SqliteStore(path, FakeClock())
-    assert path.read_bytes().startswith(b"this is a letter")
+    assert "restore a backup" in str(caught.value)
+    assert "MAILOUT_HOME" not in str(caught.value), "a new home has no journals: letters would go out twice"
 
 
-def test_a_store_that_another_process_holds_is_worth_waiting_for(tmp_path: Path) -> None:
+def test_a_store_that_is_damaged_while_it_is_open_is_said_so(tmp_path: Path) -> None:
     path = tmp_path / "mailout.db"
     SqliteStore(path, FakeClock()).close()
-    holder = sqlite3.connect(path, isolation_level=None)
-    store = SqliteStore(path, FakeClock(), busy_seconds=0.01)
-    holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="locked"):
-        store.pause_all(True)
-    holder.execute("ROLLBACK")
-    holder.close()
-    store.pause_all(True)
-    assert queue_rows.all_paused(store)
-    store.close()
-    with pytest.raises(StoreUnavailable, match="closed"):
-        queue_rows.all_paused(store)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (path.stat().st_size - 4096))
+    with (
+        pytest.raises(StoreError, match="damaged") as caught,
+        closing(SqliteStore(path, FakeClock())) as store,
+    ):
+        queue_rows.mailouts(store)
+    assert "restore a backup" in str(caught.value)
 
 
-def test_whoever_only_looks_waits_for_nobody(tmp_path: Path) -> None:
-    """A long import would hold up Prometheus and the dashboard, which only ask what the quota leaves."""
-    store = SqliteStore(tmp_path / "mailout.db", FakeClock(), busy_seconds=0.05)
-    other = sqlite3.connect(tmp_path / "mailout.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    assert outbox_rows.quota(store, "folder") is None
-    other.close()
-    store.close()
-
-
-def test_a_full_disk_is_named_and_the_store_is_as_it_was(tmp_path: Path) -> None:
-    """A person has to make room: waiting for it, as for a busy file, would only look like a hang."""
-    store = SqliteStore(tmp_path / "mailout.db", FakeClock())
-    (pages,) = store.db.read("PRAGMA page_count")[0]
-    store.db.read(f"PRAGMA max_page_count = {pages}")
-    rows = [SubscriberRow(email, email) for email in (f"p{n}@example.org" for n in range(5000))]
-    with pytest.raises(HomeUnwritable, match="The disk is full") as told:
-        store.import_subscribers(rows)
-    assert "Free some space" in str(told.value)
-    assert store.db.read("SELECT count(*) AS n FROM subscribers")[0]["n"] == 0
-    store.db.read("PRAGMA max_page_count = 1000000")
-    store.import_subscribers(rows)
-    assert store.db.read("SELECT count(*) AS n FROM subscribers")[0]["n"] == 5000
-    store.close()
-
-
-def test_a_file_that_another_has_taken_the_place_of_is_not_written_to(tmp_path: Path) -> None:
-    """SQLite would go on in the deleted file, and nobody would ever see what was written."""
-    path = tmp_path / "mailout.db"
-    store = SqliteStore(path, FakeClock())
-    path.unlink()
-    with pytest.raises(HomeUnwritable, match="deleted or moved"):
-        store.pause_all(True)
-    other = SqliteStore(path, FakeClock())
-    with pytest.raises(HomeUnwritable, match="deleted or moved"):
-        store.pause_all(True)
-    other.pause_all(True)
-    store.close()
-    other.close()
-
-
-def test_a_forgotten_address_is_in_no_file_of_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many builds of SQLite leave in the file what was deleted, for anybody who searches its bytes."""
-    connect = sqlite3.connect
-
-    def as_other_builds(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
-        connection.execute("PRAGMA secure_delete = OFF")
-        return connection
-
-    monkeypatch.setattr(sqlite3, "connect", as_other_builds)
-    with closing(SqliteStore(tmp_path / "mailout.db", FakeClock())) as store:
-        for n in range(0, 300, 100):
-            people = (f"zed{one * 7 % 300}@example.net" for one in range(n, n + 100))
-            store.import_subscribers([SubscriberRow(email, email) for email in people])
-        assert store.forget("zed150@example.net", "forgotten:1").subscribers == 1
-        held = {file.name for file in tmp_path.iterdir() if b"zed150@" in file.read_bytes()}
-    assert held == set()
+@pytest.mark.parametrize(("folder", "file"), [(0o555, 0o644), (0o777, 0o444)])
+def test_a_store_that_may_no_longer_be_written_is_not_left_for_an_empty_one(folder: int, file: int) -> None:
+    """It has been sent from: another home would send everything again."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "mailout.db"
+        SqliteStore(path, FakeClock()).close()
+        path.chmod(file)
+        Path(name).chmod(folder)
+        if os.geteuid() == 0:
+            os.seteuid(NOBODY)
+        try:
+            with pytest.raises(StoreUnavailable) as caught, closing(SqliteStore(path, FakeClock())) as store:
+                store.pause_all(True)
+        finally:
+            if os.getuid() == 0:
+                os.seteuid(0)
+            Path(name).chmod(0o755)
+    assert "writable again" in str(caught.value)
+    assert "Set MAILOUT_HOME" not in str(caught.value)

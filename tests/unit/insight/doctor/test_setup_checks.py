@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from mailout.adapters.sqlite import SqliteStore
 from mailout.base.errors import CheckSkipped, StoreUnavailable
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.doctor.checks import Check, checked
@@ -14,9 +17,14 @@ from mailout.insight.doctor.setup_checks import (
     disk_check,
     people_checks,
     python_check,
+    reach_checks,
     settings_checks,
 )
+from mailout.letters.audience.port import SubscriberRow
+from mailout.outbox.feedback.port import StatusChange
+from tests.clocks import FakeClock
 from tests.environment import SENDER
+from tests.new_sqlite import open_new
 
 GOOD = {
     **SENDER,
@@ -31,6 +39,45 @@ def levels(settings: Settings) -> dict[str, str]:
 
 def test_good_settings_are_good() -> None:
     assert set(levels(load_settings(env=GOOD)).values()) == {"ok"}
+
+
+BOUNCED = StatusChange("bounced", 86_400.0, "Permanent", "General")
+COMPLAINED = StatusChange("unsubscribed", 86_400.0, complained=True)
+
+
+@pytest.mark.parametrize("is_subscriber", [True, False])
+@pytest.mark.parametrize(
+    ("change", "event", "why"),
+    [(BOUNCED, "bounce", "bounced on 2 Jan 1970"), (COMPLAINED, "spamreport", "complained on 2 Jan 1970")],
+)
+def test_who_should_hear_of_problems_and_is_never_written_to_is_named(
+    tmp_path: Path, change: StatusChange, event: str, why: str, is_subscriber: bool
+) -> None:
+    """Every alert would be suppressed, and count as told."""
+    ours = ("admin@example.org", "ana@example.org")
+    settings = load_settings(env={**GOOD, "SIGN_IN_ADMINS": "ana@example.org, bo@example.org"})
+    with closing(open_new(tmp_path / "mailout.db", FakeClock())) as store:
+        if is_subscriber:
+            store.import_subscribers([SubscriberRow(email, email) for email in ours])
+        assert list(reach_checks(settings, store)) == []
+        store.change_statuses(dict.fromkeys(ours, change))
+        if not is_subscriber:
+            _tell(store, event, *ours)
+        found = [(one.name, one.level, one.message) for one in reach_checks(settings, store)]
+    assert found == [
+        ("ADMIN_EMAIL", "fail", f"admin@example.org {why}: alerts do not reach it"),
+        ("SIGN_IN_ADMINS", "fail", f"ana@example.org {why}: sign-in links do not reach it"),
+    ]
+
+
+def _tell(store: SqliteStore, event: str, *emails: str) -> None:
+    detail = '{"bounceType": "Permanent"}' if event == "bounce" else "{}"
+    with store.db.write() as tx:
+        tx.executemany(
+            "INSERT INTO delivery_events (id, email, event_type, detail, event_at)"
+            " VALUES (?1, ?1, ?2, ?3, 86400)",
+            [(email, event, detail) for email in emails],
+        )
 
 
 @pytest.mark.parametrize(("proxies", "level"), [("127.0.0.1", "ok"), ("", "warn")])

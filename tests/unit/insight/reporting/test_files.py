@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mailout.insight.reporting.files import replace_address
+from mailout.base.errors import HomeUnwritable
+from mailout.insight.reporting.files import replace_address, replacing
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,9 @@ def test_a_person_is_found_as_html_writes_him(tmp_path: Path) -> None:
 def test_an_empty_file_has_nobody(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").touch()
     assert not replace_address(tmp_path / "empty.csv", "ann@example.org", "X")
+
+
+def test_a_file_where_its_folder_should_be_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "reports").write_text("not a folder")
+    with pytest.raises(HomeUnwritable, match="reports"), replacing(tmp_path / "reports" / "1.csv"):
+        pass
