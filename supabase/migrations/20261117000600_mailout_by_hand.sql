@@ -11,13 +11,31 @@ comment on function mailout_rank is 'bounced > unsubscribed > a word that we do 
 
 create or replace function mailout_leave_as(address text, status text) returns void
 language sql volatile set search_path = public as $$
-    update subscribers s set status = $2, status_updated_at = mailout_now()
-    where s.email_norm = address and mailout_rank($2) > mailout_rank(s.status)
-      -- A project may begin with a word of its own. Who signs up again has not left.
-      and ($2 in ('unsubscribed', 'bounced') or not exists (
-          select 1 from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
-          where d.adrelid = 'subscribers'::regclass and a.attname = 'status'
-            and starts_with(pg_get_expr(d.adbin, d.adrelid), quote_literal($2) || '::')))
+    -- A word that we do not know takes nobody off the list: a second row may be another sign-up that waits.
+    update subscribers s set status = lower($2), status_updated_at = mailout_now()
+    where s.email_norm = address and lower($2) in ('unsubscribed', 'bounced') and mailout_rank(lower($2)) > mailout_rank(s.status)
+$$;
+
+create or replace function mailout_keep_standing(before subscribers, given subscribers) returns subscribers
+language plpgsql set search_path = public as $$
+declare
+    kept subscribers := before;
+begin
+    if coalesce(before.status, '') not in ('unsubscribed', 'bounced')
+       and not exists (select 1 from forgotten f where f.hash = mailout_forgotten_hash(mailout_email_norm(given.email))) then
+        kept.email := left(given.email, 320);  -- else an address would inherit that somebody else has left
+    end if;
+    if given.attributes is distinct from before.attributes then
+        kept.attributes := mailout_sign_up_attributes(given.attributes);
+    end if;
+    return kept;
+end $$;
+
+create or replace function mailout_raise_hard_status(address text, word text) returns void
+language sql volatile set search_path = public as $$
+    update subscribers s set hard_status = nullif(word, 'bounced'), hard_status_at = mailout_now()
+    where s.email_norm = address and s.hard_status is not null and word <> 'active'
+      and (s.hard_status <> 'unsubscribed' or word = 'bounced')
 $$;
 
 create or replace view read_subscriber_counts with (security_invoker = true) as
@@ -29,7 +47,7 @@ language plpgsql volatile set search_path = public as $$
 begin
     insert into people_counts (day, counts)
     select $1, coalesce(jsonb_object_agg(counted.name, counted.n), '{}') from (
-        select coalesce(s.status, 'unknown') as name, count(*) as n from subscribers s group by 1
+        select coalesce(nullif(s.status::text, ''), 'unknown') as name, count(*) as n from subscribers s group by 1
         union all
         select $2 || l.list_key, count(*) from subscriptions l where l.unsubscribed_at is null group by l.list_key
     ) counted
@@ -76,6 +94,10 @@ begin
         if tg_op = 'INSERT' then
             return new;  -- and which has asked who complained
         end if;
+        if old.email_norm is null and new.status = 'active'
+           and exists (select 1 from forgotten f where f.hash = mailout_forgotten_hash(new.email_norm)) then
+            new.status := 'unsubscribed';  -- an international domain, which nobody could look up before
+        end if;
     elsif tg_op = 'UPDATE' and new.email is not distinct from old.email and new.email_problem is null
           and new.email_norm is not distinct from old.email_norm then
         return new;
@@ -100,29 +122,40 @@ end $$;
 
 create or replace function mailout_move_lists() returns trigger
 language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+    -- While an address has no key (a typing mistake, an international domain), the row's id stands for it.
+    from_key text := coalesce(old.email_norm, '#' || old.id);
+    to_key text := coalesce(new.email_norm, '#' || new.id);
 begin
+    if from_key = to_key then
+        return null;
+    end if;
     insert into subscriptions as l (email, list_key, unsubscribed_at, joined_at)
-    select new.email_norm, o.list_key, o.unsubscribed_at, o.joined_at from subscriptions o where o.email = old.email_norm
+    select to_key, o.list_key, o.unsubscribed_at, o.joined_at from subscriptions o where o.email = from_key
     on conflict on constraint subscriptions_pkey
     do update set unsubscribed_at = coalesce(l.unsubscribed_at, excluded.unsubscribed_at);
     insert into consents (email, list_key, at, wording, source)
-    select new.email_norm, c.list_key, c.at, c.wording, c.source from consents c where c.email = old.email_norm
+    select to_key, c.list_key, c.at, c.wording, c.source from consents c where c.email = from_key
     on conflict do nothing;
-    delete from subscriptions l where l.email = old.email_norm;
-    delete from consents c where c.email = old.email_norm;
+    delete from subscriptions l where l.email = from_key;
+    delete from consents c where c.email = from_key;
     return null;
 end $$;
 comment on function mailout_move_lists is 'A person whose address was changed stays on their lists, and off those that they left.';
 
 drop trigger if exists subscribers_move_lists on subscribers;
 create trigger subscribers_move_lists after update of email, email_norm on subscribers
-    for each row when (old.email_norm <> new.email_norm) execute function mailout_move_lists();
+    for each row when (old.email_norm is distinct from new.email_norm) execute function mailout_move_lists();
 
 create or replace function mailout_follow_subscriber() returns trigger
 language plpgsql security definer set search_path = public, pg_temp as $$
 begin
     update subscribers s
     set email_norm = old.email_norm, left_at = old.left_at, complained_at = old.complained_at,
+        snoozed_until = old.snoozed_until, confirmed_at = old.confirmed_at,
+        hard_status = case when s.status = 'bounced' then s.hard_status else old.hard_status end,
+        hard_status_at = case when s.status = 'bounced' then s.hard_status_at else old.hard_status_at end,
+        bounce_type = coalesce(s.bounce_type, old.bounce_type), bounce_subtype = coalesce(s.bounce_subtype, old.bounce_subtype),
         status = case when mailout_rank(old.status) > mailout_rank(s.status) then old.status else s.status end
     where s.id = (select d.id from subscribers d
                   where d.email_problem = 'duplicate' and lower(btrim(d.email) collate "C") = old.email_norm
@@ -155,10 +188,11 @@ update subscribers s set hard_status = null, hard_status_at = null
 where s.hard_status is not null and s.status is distinct from 'bounced';
 alter table subscribers drop constraint if exists subscribers_hard_status_of_bounced,
     add constraint subscribers_hard_status_of_bounced check (hard_status is null or status = 'bounced');
--- Of two spellings the active one had won.
-select mailout_leave_as(h.email_norm, d.status)
-from subscribers d join subscribers h on h.email_norm = mailout_email_norm(d.email)
-where d.email_problem = 'duplicate' and mailout_rank(d.status) = 2 and h.status = 'active' and h.confirmed_at is null;
+-- Of two spellings the active one had won, also over a word of the project's own that was there as long.
+update subscribers h set status = d.status, status_updated_at = mailout_now()
+from subscribers d
+where h.email_norm = mailout_email_norm(d.email) and h.status = 'active' and h.confirmed_at is null
+  and d.email_problem = 'duplicate' and d.status is not null and mailout_rank(d.status) = 2 and d.created_at <= h.created_at;
 
 -- ── People who leave ──
 
@@ -182,8 +216,9 @@ begin
             left_at = case when s.status = 'active' then mailout_now() end
         where s.email_norm = address and coalesce(s.status, '') not in ('unsubscribed', 'bounced');
         -- Soft bounces may be taken back; an unsubscribe stays.
-        update subscribers s set hard_status = 'unsubscribed', hard_status_at = mailout_now(), left_at = mailout_now()
-        where s.email_norm = address and s.hard_status = 'active';
+        update subscribers s set hard_status = 'unsubscribed', hard_status_at = mailout_now(),
+            left_at = case when s.hard_status = 'active' then mailout_now() end
+        where s.email_norm = address and s.hard_status <> 'unsubscribed';
     else
         insert into subscriptions as l (email, list_key, unsubscribed_at) values (address, $2, mailout_now())
         on conflict on constraint subscriptions_pkey

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from mailout.adapters.supabase import SupabaseStore
 from mailout.insight.history import history_rows
 from mailout.letters.audience import subscriber_rows
-from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.audience.port import Choice, SubscriberRow
 from tests.clocks import FakeClock
 from tests.contract.postgres import PostgresRpc, database, empty, migrate
 from tests.contract.scenes import enqueue, freeze, states, subscribe
@@ -111,27 +111,25 @@ def test_who_has_such_a_word_can_unsubscribe_and_does_not_become_active_by_a_mis
 
 
 @pytest.mark.parametrize("word", ["opted_out", None])
-@pytest.mark.parametrize("first", ["active", "other"])
-def test_of_two_spellings_the_active_one_does_not_win(
-    hand: psycopg.Connection[Any], store: SupabaseStore, word: str | None, first: str
+def test_a_second_spelling_makes_nobody_active(
+    hand: psycopg.Connection[Any], store: SupabaseStore, word: str | None
 ) -> None:
-    rows = [(ANN, "active"), (ANN.upper(), word)]
-    for row in rows if first == "active" else rows[::-1]:
+    for row in ((ANN.upper(), word), (ANN, "active")):
         hand.execute("insert into subscribers (email, status) values (%s, %s)", row)
     assert (status(store), audience(store)) == (word or "unknown", [])
 
 
-def test_the_word_that_new_rows_begin_with_takes_nobody_off_the_list(
-    hand: psycopg.Connection[Any], store: SupabaseStore
+@pytest.mark.parametrize(
+    ("word", "stands"),
+    [("Unsubscribed", "unsubscribed"), ("bounced", "bounced"), ("pending", "active"), (None, "active")],
+)
+def test_a_second_row_takes_only_those_off_the_list_who_left(
+    hand: psycopg.Connection[Any], store: SupabaseStore, word: str | None, stands: str
 ) -> None:
     """A project that confirms addresses itself writes a second row for whoever signs up again."""
     subscribe(store, ANN)
-    hand.execute("alter table subscribers alter column status set default 'unconfirmed'")
-    try:
-        hand.execute("insert into subscribers (email) values (%s)", (ANN,))
-    finally:
-        hand.execute("alter table subscribers alter column status set default 'active'")
-    assert audience(store) == [ANN]
+    hand.execute("insert into subscribers (email, status) values (%s, %s)", (ANN, word))
+    assert status(store) == stands
 
 
 @pytest.mark.parametrize("kind", ["text", "varchar(20)"])
@@ -150,17 +148,28 @@ def test_of_two_spellings_that_were_there_before_the_active_one_does_not_win(kin
     store.close()
 
 
+def test_who_has_such_a_word_and_bounces_can_still_unsubscribe(
+    hand: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    hand.execute("insert into subscribers (email, status) values (%s, 'pending')", (ANN,))
+    hear(store, *soft((1, 1), (2, 2), (3, 3)))
+    store.unsubscribe(ANN, None)
+    hear(store, Told("Delivery", 4, 2))
+    assert status(store) == "unsubscribed"
+
+
 def test_people_with_such_a_word_are_counted(hand: psycopg.Connection[Any], store: SupabaseStore) -> None:
     """They were in no number at all, and one empty status ended the count of a day."""
     hand.execute(
         "insert into subscribers (email, status) values"
-        " ('a@example.org', 'active'), ('b@example.org', 'Active'), ('c@example.org', null)"
+        " ('a@example.org', 'active'), ('b@example.org', 'Active'), ('c@example.org', null),"
+        " ('d@example.org', ''), ('e@example.org', 'unknown')"
     )
     counts = subscriber_rows.subscriber_counts(store)
-    assert counts == {"active": 1, "unsubscribed": 0, "bounced": 0, "Active": 1, "unknown": 1}
+    assert counts == {"active": 1, "unsubscribed": 0, "bounced": 0, "Active": 1, "unknown": 3}
     store.keep_counts("2026-01-01")
     ((_, kept),) = history_rows.people_over_time(store, "2026-01-01")
-    assert kept == {"active": 1, "Active": 1, "unknown": 1}
+    assert kept == {"active": 1, "Active": 1, "unknown": 3}
 
 
 # ── an address ──
@@ -178,6 +187,23 @@ def test_a_changed_address_keeps_its_lists_and_what_was_left(
     assert (audience(store, "weekly"), audience(store)) == (["anna@example.org"], ["anna@example.org"])
     assert [one["wording"] for one in subscriber_rows.consents(store, "anna@example.org")] == ["I agree"]
     assert hand.execute("select 1 from subscriptions where email in (%s, %s)", (ANN, BOB)).fetchall() == []
+
+
+@pytest.mark.parametrize("between", ["ann@", "ann@müller.de", BOB, ""])
+def test_an_address_that_is_wrong_for_a_while_keeps_what_was_left(
+    hand: psycopg.Connection[Any], store: SupabaseStore, between: str
+) -> None:
+    """Bob's address was taken: the row is a duplicate until it is corrected."""
+    subscribe(store, ANN, BOB)
+    store.unsubscribe(ANN, "general")
+    (row,) = hand.execute("select id from subscribers where email_norm = %s", (ANN,)).fetchall()
+    hand.execute("update subscribers set email = %s where id = %s", (between, row["id"]))
+    store.normalise_addresses()
+    assert audience(store) == [BOB]
+    hand.execute("update subscribers set email = 'anna@example.org' where id = %s", (row["id"],))
+    assert audience(store) == [BOB]
+    left = hand.execute("select email from subscriptions where unsubscribed_at is not null").fetchall()
+    assert left == [{"email": "anna@example.org"}]
 
 
 @pytest.mark.parametrize("who_left", [ANN, BOB])
@@ -229,7 +255,28 @@ def test_of_two_spellings_the_second_takes_the_place_of_one_that_is_deleted(
     assert hand.execute("select 1 from subscribers").fetchall() == []
 
 
+def test_who_paused_does_so_under_the_second_spelling_too(
+    hand: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    hand.execute("insert into subscribers (email) values (%s), (%s)", (ANN, ANN.upper()))
+    store.choose(ANN, Choice(snooze_seconds=86_400.0))
+    hand.execute("delete from subscribers where email = %s", (ANN,))
+    assert audience(store) == []
+    assert store.audience_size(None, snoozed=True) == 1
+
+
 # ── who was forgotten, or complained ──
+
+
+def test_who_was_forgotten_is_not_mailed_at_an_international_domain_either(
+    hand: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    written, key = "ann@müller.de", "ann@xn--mller-kva.de"
+    store.import_subscribers([SubscriberRow(written, key)])
+    store.forget(key, "forgotten:1")
+    hand.execute("insert into subscribers (email) values (%s)", (written,))
+    store.normalise_addresses()
+    assert audience(store) == []
 
 
 def test_who_was_forgotten_and_is_added_by_hand_can_unsubscribe(

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from mailout.base.ids import message_id
 from mailout.base.select import Reads, Table, View, Writes, among, every, first
 from mailout.insight.history.port import (
+    PAUSED_PAGES,
     WRITTEN_PAGES,
     Act,
     MailoutMessage,
@@ -178,6 +179,17 @@ def keep_written_pages(store: Writes, pages: Sequence[WrittenPage]) -> None:
     """These and no others, as of now."""
     note: _Note = {"name": WRITTEN_PAGES, "at": 0.0, "value": [asdict(page) for page in pages]}
     store.put(NOTE_TABLE, [note])
+
+
+def keep_paused_pages(store: Writes, refs: Sequence[str]) -> None:
+    note: _Note = {"name": PAUSED_PAGES, "at": 0.0, "value": [{"ref": ref} for ref in refs]}
+    store.put(NOTE_TABLE, [note])
+
+
+def paused_pages(store: Reads) -> Sequence[str]:
+    """On which a note says that everything is paused."""
+    note = first(store, NOTES, {"name": PAUSED_PAGES})
+    return [one["ref"] for one in note["value"]] if note else []
 
 
 def keep_run(store: Writes, id: str, run_id: str) -> None:

@@ -134,9 +134,9 @@ class PageReports:
         why = None if at is None else planned(at, self.zone, self._link(f"draft?ref={ref}"))
         self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
-    def show_paused(self, ref: str) -> None:
-        """Its page asks to be sent, and nothing is."""
-        why = all_is_paused(self._link(f"draft?ref={ref}"))
+    def show_paused(self, ref: str, paused: bool) -> None:
+        """Its page asks to be sent, and nothing is; or no longer."""
+        why = all_is_paused(self._link(f"draft?ref={ref}")) if paused else None
         self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
     def report_errors(self) -> None:

@@ -16,6 +16,7 @@ from mailout.base.errors import (
     SourceUnavailable,
     StoreError,
 )
+from mailout.insight.history import history_rows
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.insight.page_status.state import awaits_test
@@ -112,6 +113,7 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     reporter, refs = _ready_pages(intake, asked_at)
     if reporter is None:
         return []
+    _note_pause(intake, [])
     _point_out_done_by_hand(intake, reporter)
     told_later, planned = _told_later(intake), _planned(intake)
     taken = []
@@ -132,8 +134,19 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
 
 def show_all_is_paused(intake: MailoutIntake) -> None:
     """Every page that asks to be sent says why it waits: until everything is resumed, none is read."""
-    for ref in _ready_pages(intake, intake.store.now())[1]:
-        intake.pages.show_paused(ref)
+    reporter, refs = _ready_pages(intake, intake.store.now())
+    if reporter is not None:
+        told = {*_told_later(intake), *_planned(intake)}  # another note says what these wait for
+        _note_pause(intake, [ref for ref in refs if ref not in told])
+
+
+def _note_pause(intake: MailoutIntake, waiting: Sequence[str]) -> None:
+    """On these pages, and no longer on those that were waiting before."""
+    before = history_rows.paused_pages(intake.store)
+    for ref in {*before, *waiting}:
+        intake.pages.show_paused(ref, ref in waiting)
+    if before or waiting:
+        history_rows.keep_paused_pages(intake.store, waiting)
 
 
 def _ready_pages(intake: MailoutIntake, now: float) -> tuple[PageReporter | None, Sequence[str]]:

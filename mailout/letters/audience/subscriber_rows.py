@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
@@ -134,8 +135,10 @@ def unsubscribed_by_hand(store: Reads, email_norm: str) -> Mapping[str, float]:
 
 
 def subscriber_counts(store: Reads) -> Mapping[str, int]:
-    counts = {row["status"] or "unknown": row["people"] for row in every(store, COUNTS)}
-    return dict.fromkeys(PRIORITY, 0) | counts
+    counts = Counter(dict.fromkeys(PRIORITY, 0))
+    for row in every(store, COUNTS):
+        counts[row["status"] or "unknown"] += row["people"]
+    return counts
 
 
 def unknown_statuses(counts: Mapping[str, int]) -> Mapping[str, int]:

@@ -69,6 +69,18 @@ def test_a_ready_page_says_that_everything_is_paused_and_later_that_it_goes_on(
     assert len(mails(engine_with())) == len(PEOPLE)
 
 
+def test_a_page_that_is_a_draft_again_does_not_wait(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    engine_with().store.pause_all(True)
+    show_all_is_paused(engine_with().intake)
+    notion.stub.edit(PAGE, status="Draft", is_test=False, blocks=[p("Hi")])
+    engine_with().store.pause_all(False)
+    for _ in range(2):
+        run_queue(engine_with())
+    assert beside(notion) == ["It no longer waits."]
+    assert notion.statuses() == []
+
+
 def test_where_it_may_not_comment_the_property_says_it_until_it_goes_on(
     engine_with: Build, notion: Notion
 ) -> None:
