@@ -108,7 +108,7 @@ class Deploying:
             id = str(there["id"])
             address = f"deployments/{id}"
             # Nobody but us changes which code runs. Who deletes the pool takes it from every deployment.
-            has_pool = there["work_pool_name"] == code["work_pool_name"]
+            has_pool = there["work_pool_name"] is not None
             if self._reset or not has_pool or not self._shipped.is_current(id, "code", code):
                 self._send("PATCH", address, code)
                 self._written[id, "code"] = code

@@ -50,11 +50,16 @@ def show_requests(engine: Engine) -> None:
         many = count(n, "request for a letter or an article waits", "requests for letters or articles wait")
         what = "it" if n == 1 else "them"
         say(f"{many}: {_why_not(engine, what, f'nothing takes {what} up')}", style="bold yellow")
-    late = len(queue_rows.overdue(engine.store, engine.settings.lock_seconds, rehearses=engine.rehearses))
+    late = len(overdue(engine))
     if late:
         what = "it" if late == 1 else "them"
         many = count(late, "letter is due", "letters are due")
         say(f"{many}: {_why_not(engine, what, f'nothing sends {what}')}", style="bold yellow")
+
+
+def overdue(engine: Engine) -> Sequence[Mailout]:
+    """What is due while nobody sends anything."""
+    return queue_rows.overdue(engine.store, engine.settings.lock_seconds, rehearses=engine.rehearses)
 
 
 def _why_not(engine: Engine, what: str, nothing: str) -> str:
@@ -74,6 +79,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     snapshot = engine.queue_forecast.snapshot()
     forecasts = snapshot.forecasts
     zone, now = engine.limits.timezone, snapshot.now
+    untaken = {one.id for one in overdue(engine)}
     table = TextTable(
         ("id", "date", "state", "sent", "subject"),
         right=frozenset({"sent"}),
@@ -81,7 +87,7 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
         indent=SHORT_ID_CHARS + 2,
     )
     for m in mailouts:
-        word, style, more = _state(m, zone, now)
+        word, style, more = _state(m, zone, now, untaken=m.id in untaken)
         forecast = forecasts.get(m.id)
         if m.archived_at is not None:
             more += "; archived"
@@ -97,13 +103,13 @@ def show_mailouts(engine: Engine, mailouts: Sequence[Mailout]) -> None:
     table.show()
 
 
-def _state(mailout: Mailout, zone: tzinfo, now: float) -> tuple[str, str, str]:
+def _state(mailout: Mailout, zone: tzinfo, now: float, *, untaken: bool) -> tuple[str, str, str]:
     """How it stands in one word, its colour, and in a few words more."""
     match mailout.status:
         case Status.PENDING if mailout.defer_reason is not None and mailout.deferred_until is None:
             return "needs you", "bold yellow", wait(mailout, zone)
         case Status.PENDING if mailout.is_overdue(now) or mailout.defer_reason or not mailout.planned_for:
-            return "waits", "yellow", wait(mailout, zone, now)
+            return "waits", "yellow", wait(mailout, zone, now, untaken=untaken)
         case Status.PENDING:
             return "planned", "cyan", wait(mailout, zone)
         case Status.PROCESSING:

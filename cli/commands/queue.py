@@ -11,7 +11,7 @@ from cli.engine import command_group, open_engine
 from cli.interrupted import interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, Yes, answer, confirm, print_json, say
-from cli.show import mailout_json, show_mailouts, show_requests
+from cli.show import mailout_json, overdue, show_mailouts, show_requests
 from mailout.app.engine import Engine
 from mailout.base.errors import NotFound, UsageError
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, edited_meanwhile
@@ -214,7 +214,8 @@ def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
     else:
         say(f"Mailout {mailout.id}")
         stopped, now = interruption(engine, mailout), engine.store.now()
-        say("\n".join(status_lines(mailout, engine.limits.timezone, stopped, now)))
+        untaken = mailout.id in {one.id for one in overdue(engine)}
+        say("\n".join(status_lines(mailout, engine.limits.timezone, stopped, now, untaken=untaken)))
 
 
 def _let_go_on(engine: Engine, mailout: Mailout, json: bool) -> None:

@@ -63,13 +63,13 @@ def _deployments(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
         for one in wanted
         if _is_scheduled(one) and one["name"] in there and not _is_scheduled(there[one["name"]])
     ]
-    elsewhere = [
+    homeless = [
         one["name"]
         for one in wanted
-        if one["name"] in there and there[one["name"]].get("work_pool_name") != one["work_pool"]["name"]
+        if one["name"] in there and there[one["name"]].get("work_pool_name") is None
     ]
-    if elsewhere:
-        message = f"not in the work pool, so they never run: {', '.join(elsewhere)}"
+    if homeless:
+        message = f"in no work pool, so they never run: {', '.join(homeless)}"
         yield Check("deployments", "fail", message, DEPLOY)
     if missing:
         yield Check("deployments", "warn", f"not deployed: {', '.join(missing)}", DEPLOY)
@@ -77,7 +77,7 @@ def _deployments(wanted: list[dict[str, Any]], there: Rows) -> Iterator[Check]:
         yield Check("deployments", "warn", f"paused: {', '.join(paused)}", RESUME)
     if asleep := [name for name in unscheduled if name not in paused]:
         yield Check("schedules", "warn", f"switched off: {', '.join(asleep)}", RESUME)
-    if not (missing or paused or asleep or elsewhere):
+    if not (missing or paused or asleep or homeless):
         yield Check("deployments", "ok", f"all {len(wanted)} are there")
 
 

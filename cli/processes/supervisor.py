@@ -102,7 +102,7 @@ class Supervisor:
     def _start_later(self, part: Part, why: str) -> None:
         now = time.monotonic()
         part.deaths = 1 if now - part.started_at > WELL_AFTER else part.deaths + 1
-        wait = min(FIRST_WAIT * 2 ** (part.deaths - 1), LONGEST_WAIT)
+        wait = min(FIRST_WAIT * 2 ** min(part.deaths - 1, 10), LONGEST_WAIT)
         part.restart_at = now + wait
         self._tell(f"{part.name} {why}; again in {wait:.0f} s. See {part.log}")
 
@@ -230,16 +230,19 @@ def rotate(log: Path) -> None:
     """
     if not log.exists():
         return
-    for number in range(LOG_FILES_KEPT - 1, 0, -1):
-        with suppress(OSError):
-            _kept(log, number).replace(_kept(log, number + 1))
+    copy = log.with_name(f"{log.name}.copy")
     try:
-        shutil.copyfile(log, _kept(log, 1))
+        shutil.copyfile(log, copy)
     except OSError:
         with suppress(OSError):
-            _kept(log, 1).unlink()
+            copy.unlink()
         if log.stat().st_size <= MAX_LOG_BYTES:
             return
+    else:
+        for number in range(LOG_FILES_KEPT - 1, 0, -1):
+            with suppress(OSError):
+                _kept(log, number).replace(_kept(log, number + 1))
+        copy.replace(_kept(log, 1))
     with log.open("r+b") as file:
         file.truncate()
 

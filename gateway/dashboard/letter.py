@@ -24,6 +24,7 @@ from gateway.dashboard.letter_numbers import (
 from gateway.dashboard.letters import draft_page
 from gateway.dashboard.mail_view import content_of, letter_view, mail_page
 from gateway.dashboard.people import COUNTED_LIVE_PEOPLE, people_now
+from gateway.dashboard.troubles import overdue
 from mailout.base import error_log, ids
 from mailout.base.errors import Abort, NotFound
 from mailout.insight.history import history_rows
@@ -160,6 +161,7 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
     return {
         "mailout": mailout,
         "all_paused": queue_rows.all_paused(desk.store),
+        "untaken": mailout.is_overdue(now) and mailout.id in {one.id for one in overdue(desk)},
         "alone": left_alone(mailout, goes_on_by, desk.zone) if goes_on_by is not None else "",
         "archived": archived(mailout, desk.zone),
         "forecast": forecast_text(forecast, desk.zone) if forecast else "",

@@ -110,6 +110,11 @@ def _silent(desk: Desk) -> Iterable[Trouble]:
             yield Trouble(_title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}")
 
 
+def overdue(desk: Desk) -> Sequence[Mailout]:
+    """What is due while nobody sends anything."""
+    return queue_rows.overdue(desk.store, desk.settings.lock_seconds, rehearses=desk.rehearses)
+
+
 def _unserved(desk: Desk) -> Iterable[Trouble]:
     n = len(queue_rows.unserved(desk.store, UNSERVED_SECONDS))
     if n and not queue_rows.all_paused(desk.store):
@@ -120,7 +125,7 @@ def _unserved(desk: Desk) -> Iterable[Trouble]:
             desk.store.now() - UNSERVED_SECONDS,
             remedy=ASK_WHY,
         )
-    for mailout in queue_rows.overdue(desk.store, desk.settings.lock_seconds, rehearses=desk.rehearses):
+    for mailout in overdue(desk):
         said = f"It {not_taken_up(mailout, desk.zone)}."
         yield Trouble(_title(mailout), said, mailout.due_since, remedy=ASK_WHY, link=f"/letters/{mailout.id}")
 

@@ -103,8 +103,12 @@ class Views:
             "titled": titled,
             "more_pages": more_pages,  # (address, name) in the menu, where they are used
             "share": share,
-            "waiting": lambda mailout, all_paused=False: waiting(
-                mailout, zone, all_paused=all_paused, now=0.0 if all_paused else time.time()
+            "waiting": lambda mailout, all_paused=False, untaken=False: waiting(
+                mailout,
+                zone,
+                all_paused=all_paused,
+                now=0.0 if all_paused else time.time(),
+                untaken=untaken,
             ),
             "when": self.when,
             "marked": marked,

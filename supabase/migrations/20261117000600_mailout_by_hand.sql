@@ -49,7 +49,7 @@ begin
     select $1, coalesce(jsonb_object_agg(counted.name, counted.n), '{}') from (
         select coalesce(nullif(s.status::text, ''), 'unknown') as name, count(*) as n from subscribers s group by 1
         union all
-        select $2 || l.list_key, count(*) from subscriptions l where l.unsubscribed_at is null group by l.list_key
+        select $2 || l.list_key, count(*) from subscriptions l where l.unsubscribed_at is null and l.email not like '#%' group by l.list_key
     ) counted
     on conflict (day) do update set counts = excluded.counts;
     insert into mailout_counts (campaign_id, at, counts)
@@ -150,6 +150,8 @@ create trigger subscribers_move_lists after update of email, email_norm on subsc
 create or replace function mailout_follow_subscriber() returns trigger
 language plpgsql security definer set search_path = public, pg_temp as $$
 begin
+    delete from subscriptions l where l.email = '#' || old.id;
+    delete from consents c where c.email = '#' || old.id;
     update subscribers s
     set email_norm = old.email_norm, left_at = old.left_at, complained_at = old.complained_at,
         snoozed_until = old.snoozed_until, confirmed_at = old.confirmed_at,
@@ -168,7 +170,7 @@ comment on function mailout_follow_subscriber is 'Of two spellings the second ta
 create index if not exists subscribers_duplicate on subscribers (lower(btrim(email) collate "C")) where email_problem = 'duplicate';
 drop trigger if exists subscribers_follow on subscribers;
 create trigger subscribers_follow after delete on subscribers
-    for each row when (old.email_norm is not null) execute function mailout_follow_subscriber();
+    for each row execute function mailout_follow_subscriber();
 
 create or replace function mailout_normalise_subscription() returns trigger
 language plpgsql security definer set search_path = public, pg_temp as $$

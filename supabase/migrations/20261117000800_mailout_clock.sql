@@ -24,4 +24,19 @@ language sql immutable set search_path = '' as $$
                  when q.defer_reason in ('daily_limit', 'outside_hours') then 691200 end), false))
 $$;
 
+create or replace function mailout_start(id text, worker text) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+begin
+    update campaign_queue q
+    set status = 'PROCESSING', locked_by = worker, locked_at = at,
+        -- One that has sent nothing begins anew: of two copies it is the later one then.
+        started_at = case when q.status = 'PENDING' and q.sent + q.unknown + q.in_flight = 0 then at
+                          else coalesce(q.started_at, at) end,
+        deferred_until = null, defer_reason = null, defer_note = null
+    where q.id = mailout_to_uuid($1) and (q.status = 'PROCESSING' or mailout_is_due(q, at));
+    return mailout_mailout($1);
+end $$;
+
 select mailout_finish_migration(20);

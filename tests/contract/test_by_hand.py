@@ -206,6 +206,18 @@ def test_an_address_that_is_wrong_for_a_while_keeps_what_was_left(
     assert left == [{"email": "anna@example.org"}]
 
 
+def test_nothing_stays_of_a_row_without_a_key_that_is_deleted(
+    hand: psycopg.Connection[Any], store: SupabaseStore
+) -> None:
+    subscribe(store, ANN, BOB, lists=["weekly"])
+    hand.execute("update subscribers set email = 'ann@' where email_norm = %s", (ANN,))
+    store.keep_counts("2026-01-01")
+    ((_, kept),) = history_rows.people_over_time(store, "2026-01-01")
+    assert kept["list:weekly"] == 1
+    hand.execute("delete from subscribers where email = 'ann@'")
+    assert hand.execute("select email from subscriptions").fetchall() == [{"email": BOB}]
+
+
 @pytest.mark.parametrize("who_left", [ANN, BOB])
 def test_who_had_left_a_list_under_one_of_two_addresses_has_left_it(
     hand: psycopg.Connection[Any], store: SupabaseStore, who_left: str

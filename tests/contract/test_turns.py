@@ -210,6 +210,23 @@ def test_one_that_tried_first_and_sent_nothing_waits_for_a_copy_that_went_out(
     assert not may_be_a_duplicate(store.mailout(copy))
 
 
+def test_of_two_copies_that_try_again_at_once_exactly_one_goes(store: Store, factory: StoreFactory) -> None:
+    """The same outage had put both off. Each held the other, or neither did."""
+    one, copy = enqueue(store, "one"), mailout(store, ANN, ref="copy")
+    for id, at in ((one, NOON), (copy, NOON + 60)):
+        factory.set_now(at)
+        store.start(id, "worker")
+        store.defer(id, DeferReason.TRANSIENT_ERRORS, NOON + 3600)
+    factory.set_now(NOON + 3600)
+    store.start(copy, "worker")
+    factory.set_now(NOON + 3601)
+    store.start(one, "worker")
+    factory.set_now(NOON + 3602)
+    Sender(store, copy).step()  # heard of again, and nothing has left
+    found = [queue_rows.same_content(store, id, NOON - 86_400) for id in (one, copy)]
+    assert [None if other is None else other.id for other in found] == [copy, None]
+
+
 def test_a_clock_that_was_set_back_lets_no_copy_pass(store: Store, factory: StoreFactory, first: str) -> None:
     factory.set_now(NOON - 7200)
     assert same(store, enqueue(store, "copy", list_key="weekly")) == first

@@ -56,7 +56,8 @@ class SqliteQueue:
         return self._updated(
             id,
             "UPDATE campaign_queue SET status = 'PROCESSING', locked_by = :worker, locked_at = :now,"
-            " started_at = coalesce(started_at, :now),"
+            " started_at = CASE WHEN status = 'PENDING' AND sent + unknown + in_flight = 0 THEN :now"
+            "  ELSE coalesce(started_at, :now) END,"
             " deferred_until = NULL, defer_reason = NULL, defer_note = NULL"
             " WHERE id = :id AND (status = 'PROCESSING' OR (status = 'PENDING'"
             "  AND coalesce(scheduled_at, 0) <= :now"

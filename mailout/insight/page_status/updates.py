@@ -134,10 +134,10 @@ class PageReports:
         why = None if at is None else planned(at, self.zone, self._link(f"draft?ref={ref}"))
         self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
-    def show_paused(self, ref: str, paused: bool) -> None:
-        """Its page asks to be sent, and nothing is; or no longer."""
+    def show_paused(self, ref: str, paused: bool) -> bool:
+        """Its page asks to be sent, and nothing is; or no longer. False: it has to be tried again."""
         why = all_is_paused(self._link(f"draft?ref={ref}")) if paused else None
-        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
+        return self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""

@@ -171,26 +171,36 @@ def _were(n: int) -> str:
     return "was" if n == 1 else "were"
 
 
-def waiting(mailout: Mailout, zone: tzinfo, *, all_paused: bool = False, now: float = 0.0) -> str | None:
-    """Why it waits and until when; None if it does not. `now`: to say that its time has passed."""
+def waiting(
+    mailout: Mailout,
+    zone: tzinfo,
+    *,
+    all_paused: bool = False,
+    now: float = 0.0,
+    untaken: bool = False,
+) -> str | None:
+    """Why it waits and until when; None if it does not. `now`: to say that its time has passed; `untaken`:
+    and that nobody sends anything."""
     if mailout.status is not Status.PENDING:
         return None
     if all_paused and mailout.defer_reason is None and mailout.planned_for is None:
         return "It waits: everything is paused."
-    words = wait(mailout, zone, now)
+    words = wait(mailout, zone, now, untaken=untaken)
+    if mailout.is_overdue(now):
+        return f"It {words}."
     if mailout.defer_reason is not None:
         return f"It {words}.{_note(mailout)}"
-    if mailout.planned_for is None or mailout.is_overdue(now):
+    if mailout.planned_for is None:
         return f"It {words}."
     whom = f", to {count(mailout.ledger.recipients, 'person', 'people')}" if mailout.frozen_at else ""
     return f"It is {words}{whom}."
 
 
-def wait(mailout: Mailout, zone: tzinfo, now: float = 0.0) -> str:
+def wait(mailout: Mailout, zone: tzinfo, now: float = 0.0, *, untaken: bool = False) -> str:
     """The same in a few words, of one that waits: `waits until 14:00 UTC: today's limit is used up`."""
     until = mailout.deferred_until
     if (until or mailout.planned_for) and mailout.is_overdue(now):
-        return not_taken_up(mailout, zone)
+        return not_taken_up(mailout, zone) if untaken else "waits for its turn"
     if mailout.defer_reason is not None:
         whom = "for a person" if until is None else f"until {spoken(until, zone)}"
         return f"waits {whom}: {WHY[mailout.defer_reason]}"

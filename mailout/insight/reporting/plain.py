@@ -34,10 +34,16 @@ def ledger_lines(ledger: Ledger) -> Sequence[str]:
 
 
 def status_lines(
-    mailout: Mailout, zone: tzinfo = UTC, interrupted: str | None = None, now: float = 0.0
+    mailout: Mailout,
+    zone: tzinfo = UTC,
+    interrupted: str | None = None,
+    now: float = 0.0,
+    *,
+    untaken: bool = False,
 ) -> Sequence[str]:
     """One mailout of the queue: what it is, how it stands, why it waits, what to do."""
-    return [*_heading(mailout, zone, interrupted, now), ledger_line(mailout.ledger), *_steps(mailout)]
+    heading = _heading(mailout, zone, interrupted, now, untaken=untaken)
+    return [*heading, ledger_line(mailout.ledger), *_steps(mailout)]
 
 
 def _came_back(mailout: Mailout) -> Sequence[str]:
@@ -73,12 +79,12 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
 
 
 def _heading(
-    mailout: Mailout, zone: tzinfo, interrupted: str | None = None, now: float = 0.0
+    mailout: Mailout, zone: tzinfo, interrupted: str | None, now: float, *, untaken: bool = False
 ) -> Sequence[str]:
     lines = (
         mailout.subject or "(no subject yet)",
         headline(mailout) if interrupted is None else f"It {interrupted}",
-        waiting(mailout, zone, now=now) if interrupted is None else None,
+        waiting(mailout, zone, now=now, untaken=untaken) if interrupted is None else None,
         archived(mailout, zone),
     )
     return [_printable(line) for line in lines if line]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from mailout.base import error_log, ids
 from mailout.base.error_log import ERROR_TABLE, ErrorRecord
@@ -137,16 +137,20 @@ def show_all_is_paused(intake: MailoutIntake) -> None:
     reporter, refs = _ready_pages(intake, intake.store.now())
     if reporter is not None:
         told = {*_told_later(intake), *_planned(intake)}  # another note says what these wait for
-        _note_pause(intake, [ref for ref in refs if ref not in told])
+        _note_pause(intake, [ref for ref in refs if ref not in told], told)
 
 
-def _note_pause(intake: MailoutIntake, waiting: Sequence[str]) -> None:
+def _note_pause(intake: MailoutIntake, waiting: Sequence[str], told: Container[str] = ()) -> None:
     """On these pages, and no longer on those that were waiting before."""
+    noted = list(waiting)
+    for ref in waiting:
+        intake.pages.show_paused(ref, True)
     before = history_rows.paused_pages(intake.store)
-    for ref in {*before, *waiting}:
-        intake.pages.show_paused(ref, ref in waiting)
-    if before or waiting:
-        history_rows.keep_paused_pages(intake.store, waiting)
+    for ref in before:
+        if ref not in waiting and ref not in told and not intake.pages.show_paused(ref, False):
+            noted.append(ref)  # Notion is away: again at the next look
+    if before or noted:
+        history_rows.keep_paused_pages(intake.store, noted)
 
 
 def _ready_pages(intake: MailoutIntake, now: float) -> tuple[PageReporter | None, Sequence[str]]:

@@ -106,4 +106,6 @@ def duplicate(other: Mailout | None) -> Defer | None:
     """The same went out to the same list from another page or file."""
     if other is None:
         return None
-    return Defer(DeferReason.DUPLICATE_CONTENT, None, f"It went out as {other.ref} (mailout {other.id}).")
+    went_out = other.ledger.sent + other.ledger.unknown > 0
+    said = f"It {'went out' if went_out else 'is being sent'} as {other.ref} (mailout {other.id})."
+    return Defer(DeferReason.DUPLICATE_CONTENT, None, said)

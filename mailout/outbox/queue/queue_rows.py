@@ -45,18 +45,14 @@ def same_content(store: Queue, id: str, since: float) -> Mailout | None:
     """The latest real mailout from another page that took the same to the same list, or is about to.
 
     What went out counts, whoever tried first. Of two that have sent nothing, the one that began first goes;
-    one that tries again comes after one that is at it.
+    `start` lets one that tries again begin anew.
     """
     this = store.mailout(id)
     if this.content_hash is None:
         return None
     real = {"is_test": False, "is_rehearsal": False, "status !=": Status.CANCELLED}
     found = every(store, MAILOUTS, real | {"content_hash": this.content_hash, "active_at >=": since})
-
-    def comes_first(one: Mailout) -> bool:
-        before = (one.started_at or 0.0, one.id) < (this.started_at or math.inf, this.id)
-        return before or (one.locked_at or 0.0, one.id) < (this.locked_at or math.inf, this.id)
-
+    before = (this.started_at or math.inf, this.id)
     others = [
         one
         for one in found
@@ -64,7 +60,7 @@ def same_content(store: Queue, id: str, since: float) -> Mailout | None:
         and (one.list_key or GENERAL) == (this.list_key or GENERAL)
         and (
             one.ledger.sent + one.ledger.unknown + one.ledger.in_flight > 0
-            or (one.status is Status.PROCESSING and comes_first(one))
+            or (one.status is Status.PROCESSING and (one.started_at or 0.0, one.id) < before)
         )
     ]
     return max(others, key=lambda one: one.started_at or 0.0, default=None)

@@ -55,7 +55,9 @@ def test_who_should_hear_of_problems_and_is_never_written_to_is_named(
 ) -> None:
     """Every alert would be suppressed, and count as told."""
     ours = ("admin@example.org", "ana@example.org")
-    settings = load_settings(env={**GOOD, "SIGN_IN_ADMINS": "ana@example.org, bo@example.org"})
+    settings = load_settings(
+        env={**GOOD, "SIGN_IN_ADMINS": "ana@example.org, bo@example.org", "UNSUBSCRIBE_SECRET": "s" * 24}
+    )
     with closing(open_new(tmp_path / "mailout.db", FakeClock())) as store:
         if is_subscriber:
             store.import_subscribers([SubscriberRow(email, email) for email in ours])

@@ -84,7 +84,8 @@ def test_one_whose_time_has_passed_is_not_planned_any_more(reason: DeferReason |
     at = {"deferred_until": START, "defer_reason": reason} if reason else {"scheduled_at": START}
     late = mailout(status=Status.PENDING, started_at=None, created_at=START - 60, **at)
     said = "It was due 15 Nov 2026 09:00 UTC, and nobody has taken it up yet."
-    assert waiting(late, UTC, now=START + 600) == said
+    assert waiting(late, UTC, now=START + 600, untaken=True) == said
+    assert waiting(late, UTC, now=START + 600) == "It waits for its turn."
     assert waiting(late, UTC, now=START + 60) == waiting(late, UTC) != said
 
 
