@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -120,9 +120,18 @@ def main(arguments: list[str] | None = None) -> int:
     except OutputError as error:
         code = 1
         say_error(f"The output cannot be written: {error.strerror}.", MailoutError.code, code)
-    # Python would complain once more on its way out.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    finally:
+        try:
+            sys.stderr.flush()
+        except OSError:  # nobody can be told
+            _discard(sys.stderr)
+    _discard(sys.stdout)
     return code
+
+
+def _discard(stream: TextIO) -> None:
+    """What it still holds: Python would complain of it once more on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(arguments: list[str]) -> int:

@@ -132,7 +132,7 @@ class ArchiveFolder:
         here = self.folder / there.name
         if here.is_file():
             return here
-        anothers = there.parent.with_name("mailout.db").exists() and there.parent != self.folder
+        anothers = (there.parent.parent / "mailout.db").exists() and there.parent != self.folder
         return there if there.is_file() and not anothers else None
 
 
