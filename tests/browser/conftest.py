@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 
 from tests.browser.axe import AXE
 from tests.dashboard.conftest import filled
@@ -21,6 +21,12 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--js-flags=--no-opt --no-maglev"]
 """The last: no page is open for so long that optimising its scripts would pay."""
 PHONE: ViewportSize = {"width": 360, "height": 740}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+def follow(button: Locator) -> None:
+    """Click, and wait for the page that it leads to: on a busy machine a click is over long before."""
+    with button.page.expect_navigation():
+        button.click()
 
 
 @pytest.fixture(scope="package")

@@ -16,7 +16,7 @@ from mailout.outbox.delivery.states import State
 from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.mailout import Status
 from tests.browser.axe import AXE, violations
-from tests.browser.conftest import PATIENCE, SCHEMES
+from tests.browser.conftest import PATIENCE, SCHEMES, follow
 from tests.contract.articles import settle_in
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import ADMIN, EDITOR, Site, site
@@ -195,13 +195,13 @@ def test_an_import_with_a_wrong_column_set_right_answered_and_taken_back(page: P
             "buffer": b"Mail,Who,Off\nzoe@example.org,Zoe,\nyan@example.org,,x\n",
         }
     )
-    page.get_by_role("button", name="Show preview").click()
+    follow(page.get_by_role("button", name="Show preview"))
     assert serious(page) == []
     page.get_by_label("Who", exact=True).select_option("first_name")
     page.get_by_label("Those without x").check()
-    page.get_by_role("button", name="Continue").click()
+    follow(page.get_by_role("button", name="Continue"))
     assert serious(page) == []
-    page.get_by_role("button", name="Import 2 people").click()
+    follow(page.get_by_role("button", name="Import 2 people"))
     expect(page.get_by_role("status")).to_contain_text("2 new")
     assert subscriber_rows.subscriber(dashboard.store, "zoe@example.org")["attributes"]["first_name"] == "Zoe"
     assert subscriber_rows.subscriber(dashboard.store, "yan@example.org")["status"] == "unsubscribed"
@@ -264,7 +264,7 @@ def test_articles_and_notifications_can_be_read(browser: Browser, filled: Path, 
         page.add_init_script(AXE)
         page.goto("/login")
         page.get_by_label("Password").fill(ADMIN)
-        page.get_by_role("button", name="Sign in").click()
+        follow(page.get_by_role("button", name="Sign in"))
         for address in ("/articles", f"/articles/{batch}", "/notifications"):
             page.goto(address)
             assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
@@ -276,7 +276,7 @@ def test_articles_and_notifications_can_be_read(browser: Browser, filled: Path, 
         page.get_by_role("link", name="The budget in Upper Arlington").click()
         frame = page.frame_locator("iframe")
         expect(frame.get_by_text("The town.")).to_be_visible()
-        page.get_by_role("button", name="Sign out").click()
+        follow(page.get_by_role("button", name="Sign out"))
         for _ in range(9):
             opened.sign_in("not this one")
         page.get_by_label("Password").fill("nor this one")
@@ -330,9 +330,9 @@ def test_it_works_without_script(browser: Browser, dashboard: Site) -> None:
     page = context.new_page()
     page.goto("/login")
     page.get_by_label("Password").fill(ADMIN)
-    page.get_by_role("button", name="Sign in").click()
+    follow(page.get_by_role("button", name="Sign in"))
     page.goto("/people?q=person01")
-    page.get_by_role("link", name="person010@example.org").click()
+    follow(page.get_by_role("link", name="person010@example.org"))
     page.get_by_role("button", name="Unsubscribe…").click()
     page.get_by_role("button", name="Unsubscribe from everything").click()
     expect(page.get_by_role("status")).to_contain_text("gets no more mail")

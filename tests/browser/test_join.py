@@ -25,7 +25,7 @@ from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.content.languages import language
 from mailout.letters.content.signup_form import signup_form
 from tests.browser.axe import violations
-from tests.browser.conftest import PHONE, SCHEMES
+from tests.browser.conftest import PHONE, SCHEMES, follow
 from tests.clocks import FakeClock
 from tests.gateway.conftest import SECRET, Open
 from tests.stubs.ses_control import SesStub, ses_stub
@@ -109,7 +109,7 @@ def test_from_a_form_on_another_site_to_the_welcome_letter_and_out_again(
     phone.goto(site)
     phone.get_by_label("E-mail address").fill("Ann@Example.org")
     phone.get_by_label("Name").fill("Ann")
-    phone.get_by_role("button", name="Subscribe").click()
+    follow(phone.get_by_role("button", name="Subscribe"))
     assert phone.inner_text("h1") == "One more step"
     assert "news@example.org" in phone.inner_text("main")
 
@@ -134,7 +134,7 @@ def test_from_a_form_on_another_site_to_the_welcome_letter_and_out_again(
     assert "Hello Ann." in welcome
     phone.goto(urljoin(str(gateway.base_url), link(welcome, "/unsubscribe")))
     if phone.get_by_role("button", name="Unsubscribe", exact=True).count():
-        phone.get_by_role("button", name="Unsubscribe", exact=True).click()
+        follow(phone.get_by_role("button", name="Unsubscribe", exact=True))
     assert phone.inner_text("h1") == "You are unsubscribed"
     assert store.audience_size("news") == 0
     assert (engine.welcomes.write(), len(ses.messages(ANN))) == (0, 2)
@@ -147,7 +147,7 @@ def test_what_is_wrong_is_said_and_what_was_typed_stays(
     phone.get_by_label("E-mail address").fill("ann@localhost")
     phone.get_by_label("Weekly").check()
     phone.get_by_label("Name").fill("Ann")
-    phone.get_by_role("button", name="Subscribe").click()
+    follow(phone.get_by_role("button", name="Subscribe"))
     assert "No mail can be sent to this address" in phone.get_by_role("alert").inner_text()
     assert phone.get_by_label("Weekly").is_checked()
     assert phone.get_by_label("Name").input_value() == "Ann"
@@ -168,12 +168,12 @@ def test_everybody_can_read_and_use_the_pages(
     page.goto(at("/join"))
     check()
     page.get_by_label("E-mail address").fill("ann@localhost")
-    page.get_by_role("button", name="Subscribe").click()
+    follow(page.get_by_role("button", name="Subscribe"))
     check()
     gateway.post("/join", data={"email": ANN, "list": "news"})
     page.goto(at(link(sent(engine, ses, "Please confirm"), "/join/confirm")))
     check()
-    page.get_by_role("button").click()
+    follow(page.get_by_role("button"))
     check()
     page.goto(at("/join/confirm?token=x"))
     check()

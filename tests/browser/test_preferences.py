@@ -12,7 +12,7 @@ from gateway.dashboard.desk import Tools
 from mailout.adapters.sqlite import SqliteStore
 from mailout.letters.audience import subscriber_rows
 from tests.browser.axe import violations
-from tests.browser.conftest import PHONE, SCHEMES
+from tests.browser.conftest import PHONE, SCHEMES, follow
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.test_preferences import ANN, PUBLIC, link, lists, mailed_link, people, sent_link
@@ -38,30 +38,30 @@ def test_a_reader_chooses_pauses_asks_for_their_data_and_is_deleted(
     phone.get_by_label("staff").uncheck()
     phone.get_by_label("No letters for 30 days").check()
     phone.get_by_label("Language of these pages").select_option("de")
-    phone.get_by_role("button", name="Save").click()
+    follow(phone.get_by_role("button", name="Save"))
     assert phone.get_by_role("status").inner_text() == "Gespeichert."
     assert lists(store) == {"weekly", "events"}
     assert subscriber_rows.subscriber(store, ANN)["snoozed_until"] is not None
     assert not phone.get_by_label("staff").count()
     phone.get_by_label("Die Pause beenden").check()
-    phone.get_by_role("button", name="Speichern").click()
+    follow(phone.get_by_role("button", name="Speichern"))
     assert subscriber_rows.subscriber(store, ANN)["snoozed_until"] is None
 
-    phone.get_by_role("button", name="Alles, was Sie über mich wissen").click()
+    follow(phone.get_by_role("button", name="Alles, was Sie über mich wissen"))
     assert "Sehen Sie in Ihr Postfach" in phone.inner_text("h1")
     phone.goto(at(gateway, sent_link(store)))
     assert "Ann Secretname" in phone.inner_text("main")
     phone.goto(at(gateway, link()))
-    phone.get_by_role("button", name="Mich löschen").click()
+    follow(phone.get_by_role("button", name="Mich löschen"))
     phone.goto(at(gateway, sent_link(store)))
-    phone.get_by_role("button", name="Mich löschen").click()
+    follow(phone.get_by_role("button", name="Mich löschen"))
     assert phone.inner_text("h1") == "Sie sind gelöscht"
     assert not subscriber_rows.subscribers(store, search=ANN)
 
 
 def test_leaving_everything_is_one_click(gateway: Client, store: SqliteStore, phone: Page) -> None:
     phone.goto(at(gateway, link()))
-    phone.get_by_role("button", name="Unsubscribe from everything").click()
+    follow(phone.get_by_role("button", name="Unsubscribe from everything"))
     assert phone.inner_text("h1") == "You are unsubscribed"
     assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
 

@@ -15,7 +15,7 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.readers.web_archive import web_letters
 from tests.browser.axe import AXE, violations
-from tests.browser.conftest import PATIENCE
+from tests.browser.conftest import PATIENCE, follow
 from tests.clocks import FakeClock
 from tests.gateway.conftest import Open
 from tests.gateway.letters import HOST, content_of, letter
@@ -116,8 +116,8 @@ def test_a_letter_is_read_from_one_to_the_next_with_its_pictures_and_nothing_run
     assert ran
     page.get_by_role("link", name="After").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("After")
-    page.get_by_role("link", name="All letters").click()
-    page.get_by_role("link", name="Weekly <news> & more").click()
+    follow(page.get_by_role("link", name="All letters"))
+    follow(page.get_by_role("link", name="Weekly <news> & more"))
     expect(page.locator(".letters li")).to_have_count(2)
     page.goto("/archive")
     page.get_by_role("link", name="Older").click()

@@ -19,4 +19,5 @@ VIOLATIONS = (
 
 def violations(page: Page, **options: Any) -> list[list[str]]:
     """The rule, how bad it is, where, and why; `options` are those of `axe.run`."""
+    page.wait_for_load_state()
     return page.evaluate(VIOLATIONS, options)
