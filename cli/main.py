@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, TextIO
@@ -138,7 +139,9 @@ def _run(arguments: list[str]) -> int:
     try:
         command = typer.main.get_command(app)
         command._main_shell_completion({}, "mailout")  # ends here when the shell asks for completions
-        with command.make_context("mailout", arguments or ["--help"]) as context:
+        arguments = arguments or ["--help"]
+        output = writing() if "--help" in arguments else nullcontext()
+        with output, command.make_context("mailout", arguments) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
@@ -151,9 +154,21 @@ def _run(arguments: list[str]) -> int:
         else:
             say_error(_usage(error), UsageError.code, error.exit_code)
         return error.exit_code
+    except UnicodeEncodeError:
+        if not (odd := _not_text(arguments)):
+            raise
+        said = f"`{odd}` contains bytes that are not UTF-8 text. Retype it."
+        say_error(said, UsageError.code, UsageError.exit_code)
+        return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
         return 128 + getattr(stop, "number", signal.SIGINT)
     return 0
+
+
+def _not_text(arguments: Sequence[str]) -> str | None:
+    """The first one in another encoding than the shell's, with its odd bytes as numbers."""
+    shown = (os.fsencode(one).decode(errors="backslashreplace") for one in arguments)
+    return next((one for one, typed in zip(shown, arguments, strict=True) if one != typed), None)
 
 
 def _is_help(error: TyperException) -> bool:

@@ -17,7 +17,7 @@ EVENTS_COME_FOR = 14 * 86_400.0
 NOTIFICATIONS_COUNTED = 10_000
 """So many of the latest are in `read_notification_states`."""
 WRITTEN_PAGES, PAUSED_PAGES = "written_pages", "paused_pages"
-"""The name of the note that holds them."""
+"""The names of the notes that hold them."""
 REFUSALS_KEPT = 100
 """Kinds of refusals, the latest: strangers choose some of the words."""
 

@@ -99,7 +99,7 @@ def ended(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["status", "status --json", "doctor --json"])
+@pytest.mark.parametrize("command", ["status", "status --json", "doctor --json", "queue --help"])
 def test_output_that_cannot_be_written_is_told_in_one_line(command: str, tmp_path: Path) -> None:
     said = ended(f"{command} > /dev/full", tmp_path)
     told = [line for line in said.stderr.splitlines() if "running" not in line]
@@ -113,3 +113,9 @@ def test_a_stream_that_nobody_wants_ends_no_command(command: str, closed: str, t
     said = ended(f"{command} {closed}", tmp_path)
     assert said.returncode == 0, said.stderr
     assert "Traceback" not in said.stderr
+
+
+def test_an_argument_that_is_not_text_is_said_so(tmp_path: Path) -> None:
+    said = ended("segments show $(printf 'a\\377')", tmp_path)
+    assert said.returncode == 2
+    assert r"mailout: `a\xff` contains bytes that are not UTF-8 text." in said.stderr
