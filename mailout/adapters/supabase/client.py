@@ -21,6 +21,8 @@ LONG_ACTS = {
     for act in ("set_content", "apply_events", "forget", "discard_unbegun", "undo_import", "erase_sign_ups")
 }
 """These may take it a minute."""
+_BROKEN = ("{", "[", '"')
+"""How JSON that was cut off begins: supabase-py returns as text what it cannot parse."""
 
 
 class SupabaseRpc:
@@ -54,15 +56,18 @@ class SupabaseRpc:
 
     def _call(self, name: str, params: Mapping[str, Any]) -> Any:
         try:
-            return self._postgrest.rpc(name, dict(params)).execute().data
+            answer = self._postgrest.rpc(name, dict(params)).execute().data
         except httpx.HTTPError as error:
             raise StoreUnavailable(
-                f"Supabase does not answer: {str(error) or type(error).__name__}."
+                f"Supabase does not answer: {str(error).rstrip('.') or type(error).__name__}."
             ) from error
         except APIError as error:
             raise error_of(error.code, error.message or "no reason given", error.hint) from error
         except ValueError as error:  # infinity; half of a character
             raise StoreError(f"What Supabase was told or has answered is not JSON: {error}.") from error
+        if isinstance(answer, str) and answer.startswith(_BROKEN):
+            raise _strange(self._postgrest.base_url.host)
+        return answer
 
     def close(self) -> None:
         self._http.close()
@@ -77,12 +82,25 @@ def _be_patient(request: httpx.Request) -> None:
 def _check_status(response: httpx.Response) -> None:
     """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
     status = response.status_code
-    if response.is_success or _is_databases_word(response):
+    if response.is_success:
+        kind = response.headers.get("content-type", "")
+        if status != 204 and not (kind.startswith("application/json") and response.read()):
+            raise _strange(response.url.host)
+        return
+    if _is_databases_word(response):
         return
     if status >= 500 or status in (408, 429):
         raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
     if status in (401, 403):
         raise error_of(str(status), f"{status} {response.reason_phrase}")
+
+
+def _strange(host: str | None) -> StoreUnavailable:
+    """A proxy or a sign-in page of the network: whether anything was done, nobody knows."""
+    return StoreUnavailable(
+        f"Something other than Supabase answered at {host}.",
+        remedy="Check this machine's network and its proxy, then SUPABASE_URL.",
+    )
 
 
 def _is_databases_word(response: httpx.Response) -> bool:
