@@ -11,7 +11,7 @@ import httpx
 from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
-from mailout.adapters.supabase.rpc import OUR_CODES, ROLLED_BACK, error_of, until_free
+from mailout.adapters.supabase.rpc import SQLSTATE_LENGTH, error_of, until_free
 from mailout.base.errors import SettingsError, StoreError, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
@@ -87,11 +87,10 @@ def _check_status(response: httpx.Response) -> None:
         if status != 204 and not (kind.startswith("application/json") and response.read()):
             raise _strange(response.url.host)
         return
-    if _is_databases_word(response):
-        return
     if status >= 500 or status in (408, 429):
-        raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
-    if status in (401, 403):
+        if not _is_databases_word(response):
+            raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
+    elif status in (401, 403):
         raise error_of(str(status), f"{status} {response.reason_phrase}")
 
 
@@ -104,10 +103,10 @@ def _strange(host: str | None) -> StoreUnavailable:
 
 
 def _is_databases_word(response: httpx.Response) -> bool:
-    """One of our functions refused, or two acts collided: whatever status that is given, it is no outage."""
+    """The database, or the API before it, says what is wrong: `error_of` knows whether that is an outage."""
     response.read()
     try:
         code = response.json().get("code")
     except (ValueError, AttributeError):
         return False
-    return code in OUR_CODES or code in ROLLED_BACK
+    return isinstance(code, str) and (len(code) == SQLSTATE_LENGTH or code.startswith("PGRST"))

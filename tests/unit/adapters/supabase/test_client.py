@@ -134,6 +134,34 @@ def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
     assert len(stub.calls) == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (500, "57014", "statement_timeout"),
+        (503, "53300", "compute size"),
+        (503, "53100", "enlarge the disk"),
+        (405, "25006", "read-only, usually because its disk is full"),
+        (503, "PGRST002", None),
+    ],
+)
+def test_an_outage_is_told_in_the_databases_words(
+    rpc: SupabaseRpc, stub: type[Stub], status: int, code: str, remedy: str | None
+) -> None:
+    """Else somebody waits for ever behind “500 Internal Server Error”, and the disk stays full."""
+    stub.answer = (status, {"code": code, "message": "no room for you", "hint": None, "details": None})
+    with pytest.raises(StoreUnavailable, match=rf"no room for you \({code}\)") as raised:
+        rpc("mailout_step", {"step": {}})
+    assert (remedy or "") in (raised.value.remedy or "")
+    assert len(stub.calls) == 1
+
+
+def test_a_damaged_database_is_nothing_to_wait_for(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    stub.answer = (500, {"code": "XX001", "message": "could not read block 3", "hint": None, "details": None})
+    with pytest.raises(StoreError, match="could not read block 3") as raised:
+        rpc("mailout_step", {"step": {}})
+    assert not isinstance(raised.value, StoreUnavailable)
+
+
 def test_who_may_take_a_minute_is_waited_for(url: str, stub: type[Stub]) -> None:
     """Else somebody is told that nobody was forgotten, while the database goes on and forgets them."""
     stub.silence = threading.Event()
