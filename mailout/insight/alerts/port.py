@@ -16,7 +16,7 @@ from mailout.outbox.queue.port import Queue
 class AlertKind(StrEnum):
     """What an alert is about; `mailout.alert.<kind>` is the event that Prefect gets."""
 
-    DEFERRED = "deferred"  # a mailout waits for a person
+    DEFERRED = "deferred"  # a mailout waits for a person, or has not moved for an hour
     UNKNOWN = "unknown"  # a mailout has messages in doubt
     COMPLAINTS = "complaints"  # more readers call a mailout spam than Gmail and Yahoo like
     QUOTA = "quota"  # the provider's quota is nearly spent
@@ -56,6 +56,7 @@ class Facts:
     single_mails: SingleMailsWaiting | None = None
     recent: Sequence[Mailout] = ()  # under way, waiting, and the last that were sent
     max_bounce_rate: float = 1.0
+    stuck: Sequence[Mailout] = ()  # those that should go out and do not move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

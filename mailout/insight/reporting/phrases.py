@@ -30,7 +30,7 @@ WHY: Mapping[DeferReason, str] = {
     DeferReason.DAILY_LIMIT: "today's limit is used up",
     DeferReason.OUTSIDE_HOURS: "it is outside the hours for sending",
     DeferReason.QUOTA_EXHAUSTED: "the provider's quota is used up",
-    DeferReason.TRANSIENT_ERRORS: "the provider, or Notion, had trouble answering",
+    DeferReason.TRANSIENT_ERRORS: "the provider, Notion or the store had trouble answering",
     DeferReason.PAUSED: "somebody paused it",
     DeferReason.REPUTATION: "too many of its messages bounced or were reported as spam",
     DeferReason.CONFIGURATION_ERROR: "something has to be put right first",

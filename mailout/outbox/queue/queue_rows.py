@@ -127,6 +127,15 @@ def overdue(store: Reads, lease: float, *, rehearses: bool) -> Sequence[Mailout]
     return late if late and not all_paused(store) else ()
 
 
+def stuck(store: Reads, lease: float, *, rehearses: bool) -> Sequence[Mailout]:
+    """Those that nobody takes up, and those that nothing was sent of since they had to be tried again."""
+    found = mailouts(store, statuses=[Status.PENDING, Status.PROCESSING])
+    late = {one.id for one in overdue(store, lease, rehearses=rehearses)}
+    failing = [one.id for one in found if one.is_rehearsal == rehearses and one.is_tried_again]
+    late.update(() if all_paused(store) else failing)
+    return [one for one in found if one.id in late]
+
+
 def requests(store: Reads) -> Sequence[Request]:
     """All that nobody has answered, those that wait for their time included."""
     return store.select(REQUESTS, order=["asked_at"])
