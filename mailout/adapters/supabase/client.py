@@ -1,6 +1,6 @@
 """`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back.
 
-What the database has surely undone is asked again by `until_free`, and nothing else."""
+What was surely undone or refused is asked again by `until_free`, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import httpx
 from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
-from mailout.adapters.supabase.rpc import SQLSTATE_LENGTH, error_of, until_free
-from mailout.base.errors import SettingsError, StoreError, StoreUnavailable
+from mailout.adapters.supabase.rpc import SQLSTATE_LENGTH, Collided, error_of, until_free
+from mailout.base.errors import SettingsError, StoreError, StoreMismatch, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
 """Longer than the database's own 8 s, so that it is the database that gives up first."""
@@ -49,10 +49,15 @@ class SupabaseRpc:
                 httpx_client=self._http,
             ),
         )
+        self._has_answered = False
         self._postgrest = client.postgrest  # made here, once: later, threads would race for it
 
     def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
-        return until_free(lambda: self._call(name, params))
+        # It knew this schema and this key: refused now, the API may be loading the schema again.
+        passing = (Collided, StoreMismatch) if self._has_answered else (Collided,)
+        answer = until_free(lambda: self._call(name, params), *passing)
+        self._has_answered = True
+        return answer
 
     def _call(self, name: str, params: Mapping[str, Any]) -> Any:
         try:

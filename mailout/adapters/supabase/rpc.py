@@ -68,12 +68,13 @@ class Taken(StoreError):
     """Somebody else has just written the same key, and nothing of this act was done."""
 
 
-def until_free(act: Callable[[], T], collision: type[StoreError] = Collided) -> T:
-    """The act, again when it collided: it was surely undone. Never after a lost answer, which may be done."""
+def until_free(act: Callable[[], T], *passing: type[StoreError]) -> T:
+    """The act, again when it was surely not done, for a reason that passes. Never after a lost answer, which
+    may be done."""
     for tried in range(1, _TRIES):
         try:
             return act()
-        except collision:
+        except passing:
             # At random, so that two that collided do not meet again.
             time.sleep(random.uniform(0.2, 1.0) * _PAUSE_SECONDS * 2**tried)  # noqa: S311 (no secret)
     return act()

@@ -232,6 +232,23 @@ def test_a_missing_migration_names_the_command(rpc: SupabaseRpc, stub: type[Stub
     stub.answer = (404, {"code": "PGRST202", "message": message, "hint": None, "details": None})
     with pytest.raises(StoreMismatch, match="supabase db push"):
         rpc("mailout_schema_version", {})
+    assert len(stub.calls) == 1
+
+
+MISSING = (404, {"code": "PGRST202", "message": "Could not find the function", "hint": None, "details": None})
+
+
+@pytest.mark.parametrize("refusal", [MISSING, (403, b"<html>Forbidden</html>"), (401, {"message": "No."})])
+def test_a_refusal_of_what_was_known_is_asked_again_before_it_counts(
+    rpc: SupabaseRpc, stub: type[Stub], monkeypatch: pytest.MonkeyPatch, refusal: tuple[int, Any]
+) -> None:
+    """While PostgREST loads its schema again, it knows no function for seconds: no reason to end a run."""
+    monkeypatch.setattr("mailout.adapters.supabase.rpc._PAUSE_SECONDS", 0.0)
+    stub.answers = [(200, 7), refusal, refusal, (200, 8)]
+    assert [rpc("mailout_step", {}), rpc("mailout_step", {})] == [7, 8]
+    stub.answer = refusal
+    with pytest.raises(StoreMismatch):
+        rpc("mailout_step", {})
 
 
 def test_an_address_with_a_path_is_told_how_it_looks(rpc: SupabaseRpc, stub: type[Stub]) -> None:

@@ -382,6 +382,8 @@ def test_failures_left_are_a_failed_mailout_and_retry_sends_to_those_alone(folde
     assert (failed.outcome, failed.ledger.failed) == (MailoutOutcome.FAILED, 2)
     refuse = False
     assert actions.retry(made.store, id) == 2
+    with pytest.raises(UsageError, match=r"nothing to try again\. 2 wait already\."):  # asked twice
+        actions.retry(made.store, id)
     done = made.run_to_the_end(id)
     assert (done.outcome, done.ledger.sent) == (MailoutOutcome.SENT, 20)
     assert set(made.transport.accepted.values()) == {1}
