@@ -11,7 +11,6 @@ from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, TextIO
-from uuid import uuid4
 
 import typer
 from rich.progress import Progress
@@ -23,7 +22,7 @@ from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.signals import Stopped, handling
 from cli.tables import TextTable
 from mailout.app.engine import Engine
-from mailout.base.errors import UsageError
+from mailout.base.errors import StoreError, UsageError
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
@@ -152,7 +151,7 @@ def import_into(
     engine: Engine, found: PeopleImport, list_key: str | None = None, *, agreed: str = ""
 ) -> tuple[str, ImportCounts]:
     """Who stops it is told how much is written: the first signal lets what is in hand be finished."""
-    id, signals, done = str(uuid4()), list[int](), 0
+    begun, signals, done = list[str](), list[int](), 0
 
     def on_signal(number: int, frame: object) -> None:
         signals.append(number)
@@ -176,11 +175,13 @@ def import_into(
                 by=who(),
                 agreed=agreed,
                 list_key=list_key,
-                id=id,
+                began=begun.append,
                 progress=advance,
             )
-    except KeyboardInterrupt:
-        note(f"Stopped: {done:,} of {found.people:,} people are imported. {_go_on(id)}")
+    except (KeyboardInterrupt, StoreError) as error:
+        least = "at least " if isinstance(error, StoreError) else ""  # the last answer may have been lost
+        for id in begun:
+            note(f"Stopped: {least}{done:,} of {found.people:,} people are imported. {_go_on(id)}")
         raise
 
 

@@ -11,10 +11,14 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
+from mailout.base.errors import StoreUnavailable
 from mailout.base.settings import load_settings
+from mailout.letters.audience.people_import import import_people, read_people
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
+from tests.clocks import FakeClock
 from tests.environment import SENDER
+from tests.new_sqlite import open_new
 from tests.unit.cli.conftest import Run
 
 
@@ -89,3 +93,45 @@ def test_an_import_that_is_stopped_says_how_far_it_came_and_how_it_goes_on(
     assert record["counts"].get("added", 0) == written
     again = run("subscribers", "import", people, "--yes", "--json").data
     assert (again["unchanged"], again["added"]) == (written, 5001 - written)
+
+
+# ── Again ──
+
+
+def test_an_import_whose_answer_was_lost_goes_on_as_the_same_one_and_can_be_undone(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each of the two calls its people the other's, and undoing both removes nobody."""
+    write = SqliteStore.import_subscribers
+
+    def lost(self: SqliteStore, *args: Any, **kwargs: Any) -> ImportCounts:
+        write(self, *args, **kwargs)
+        raise StoreUnavailable
+
+    people = home.parent / "people.csv"
+    people.write_text("email\nann@example.org\nbob@example.org\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "import_subscribers", lost)
+        ended = run("subscribers", "import", people, "--yes")
+    assert "Stopped: at least 0 of 2 people are imported. Run the same command again" in ended.err
+    again = run("subscribers", "import", people, "--yes", "--json").data
+    assert f"to undo: mailout subscribers undo-import {again['import']}" in ended.err
+    assert "2 people" in run("subscribers", "undo-import", again["import"], "--yes").out
+    assert run("subscribers", "list", "--json").data == []
+    anew = run("subscribers", "import", people, "--yes", "--json").data
+    assert (anew["import"] != again["import"], anew["added"]) == (True, 2)
+
+
+def test_another_file_other_answers_and_another_day_are_other_imports(folder: Path) -> None:
+    clock, people, others = FakeClock(), folder / "people.csv", folder / "others.csv"
+    people.write_text("email\nann@example.org\n")
+    others.write_text("email\nbob@example.org\n")
+
+    def imported(path: Path, agreed: str = "") -> str:
+        return import_people(store, read_people(path), by="test", agreed=agreed)[0]
+
+    with closing(open_new(folder / "mailout.db", clock)) as store:
+        ids = [imported(people), imported(people), imported(others), imported(people, "Ann says so")]
+        clock.sleep(86_400)
+        ids.append(imported(people))
+        assert (ids[0] == ids[1], len(set(ids))) == (True, 4)
