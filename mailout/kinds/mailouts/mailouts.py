@@ -297,6 +297,11 @@ class MailoutIntake:
     def _enqueue_new(self, loaded: LoadedMailout, id: str) -> Mailout:
         reading, is_test = loaded.reading, loaded.is_test
         self._ready.check(reading, is_test)  # renders it, before the queue knows of it
+        ref, content = reading.source.ref, reading.content
+        if is_test and (
+            waiting := queue_rows.unbegun_test(self.store, ref, content.hash, rehearsal=self.rehearses)
+        ):
+            return waiting  # the answer to whoever asked first was lost
         self.store.discard_unbegun(id)  # cancelled before it began, and now asked for again
         mailout = self._enqueue(
             id, reading, is_test=is_test, not_before=loaded.not_before, requested=loaded.requested
