@@ -204,7 +204,8 @@ class Mailout(NewMailout):
     @property
     def is_tried_again(self) -> bool:
         """Something that may pass kept it from sending, and it has sent nothing since."""
-        return self.pauses_in_a_row > 0 or self.defer_reason is DeferReason.TRANSIENT_ERRORS
+        tried = self.pauses_in_a_row > 0 and self.defer_reason is None
+        return tried or self.defer_reason is DeferReason.TRANSIENT_ERRORS
 
     def goes_on_by(self, now: float, lease: float) -> float | None:
         """Nobody sends it, although it was begun: when the queue goes on with it at the latest. None: it is

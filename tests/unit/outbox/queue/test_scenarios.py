@@ -315,6 +315,23 @@ def test_a_mailout_that_does_not_move_for_an_hour_is_told(folder: Path) -> None:
     assert made.engine.alert_sender.look() == []
 
 
+def test_one_that_was_paused_after_errors_is_not_called_stuck(folder: Path) -> None:
+    """It moves when whoever paused it says so."""
+    made = drive(folder)
+    id = made.add("letter", 3)
+
+    class Breaks(Quiet):
+        def send_time_slice(self, id: str) -> bool:
+            raise StoreUnavailable
+
+    QueueRun(made.engine.sending, Breaks(made.engine)).run()
+    assert made.store.mailout(id).pauses_in_a_row == 1
+    actions.pause(made.store, id)
+    for _ in range(2):
+        assert made.engine.alert_sender.look() == []
+        made.clock.sleep(2 * 3600)
+
+
 def test_the_unforeseen_is_told_after_the_others_had_their_turn(folder: Path) -> None:
     made = drive(folder)
     broken, fine = made.add("broken", 3, priority=1), made.add("fine", 3)
