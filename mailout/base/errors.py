@@ -37,7 +37,7 @@ class AbortCode(StrEnum):
     MAILOUT_ALREADY_SENT = "mailout_already_sent"  # a real mailout goes out once
     FOOTER_ENV_MISSING = "footer_env_missing"  # the footer's settings are not set
     MEDIA_UNAVAILABLE = "media_unavailable"  # a picture or file could not be kept
-    VARIABLE_MISSING = "variable_missing"  # some recipients have no value for a variable without a fallback
+    VARIABLE_MISSING = "variable_missing"  # a variable lacks a value for some recipients, or a brace
     INVALID_TEMPLATE = "INVALID_TEMPLATE"  # too large, or something in it that mail must not carry
 
 

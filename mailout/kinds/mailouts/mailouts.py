@@ -281,7 +281,7 @@ class MailoutIntake:
             return mailout
         content = reading.content
         if content.hash != mailout.content_hash:
-            self._ready.check_variables(reading)
+            self._ready.check_content(reading)
             keep_content(self.store, content)
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
@@ -366,7 +366,7 @@ class MailoutIntake:
         checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (is_test or self.rehearses) else None,
             lambda: self._ready.check_setup(is_test, source.list_key, source.segment),
-            lambda: self._ready.check_variables(reading, is_test),
+            lambda: self._ready.check_content(reading, is_test),
         )
         for check in checks:
             try:

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
-from mailout.letters.content.document import CAPTIONED, Document, Problem, cut
+from mailout.letters.content.document import CAPTIONED, UNFILLED, Document, Problem, cut, preheader_of
 from mailout.letters.content.model import ANY_MARK, Content
 from mailout.letters.content.plaintext import BLOCKS, VOID
 from mailout.letters.content.refs import split_address
-from mailout.letters.content.variables import as_written
+from mailout.letters.content.variables import as_written, meant_variable
 
 LONG_SUBJECT = 60
 BESIDE_A_LINK = "n-where"
@@ -29,7 +29,7 @@ _BARE_LINK = re.compile(
 )
 _APART = BLOCKS | {"br", "td", "th"}
 _NO_BRACES = str.maketrans("{}", "()")
-_UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}")
+_UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}?|\{[^{}]{0,80}\}\}")
 _FILE_NAME = re.compile(r"(?:image|picture|img)?|.*\.(?:png|jpe?g|gif|webp|avif|svg|heic)", re.IGNORECASE)
 _PRIVATE = re.compile(r"(?:^|\.)notion\.(?:so|com)$", re.IGNORECASE)
 _COLOR = re.compile(r"(?:^|;)\s*(color|background-color)\s*:\s*(#[0-9a-fA-F]{6})")
@@ -43,7 +43,7 @@ def findings(document: Document, content: Content) -> tuple[Problem, ...]:
     found = (
         *document.problems,
         *(problem for problem in check_content(content) if problem.code != "picture_without_alt"),
-        *_subject(content, document.literals),
+        *_subject(content, document),
         *_links(letter, document.literals),
         *_pictures(letter),
         *_words(letter, document.literals),
@@ -122,7 +122,7 @@ def _without_marks(text: str) -> str:
     return re.sub(ANY_MARK, "…", text)
 
 
-def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
+def _subject(content: Content, document: Document) -> Iterator[Problem]:
     subject = as_written(content.subject)
     if len(subject) > LONG_SUBJECT:
         yield Problem(
@@ -131,7 +131,9 @@ def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
             " important thing first, or make it shorter.",
             subject,
         )
-    yield from _unfilled(_without_marks(content.subject), literals)
+    yield from _unfilled(_without_marks(content.subject), document.literals)
+    if document.preheader != preheader_of(document.text_body):  # its author's own, in which nothing is code
+        yield from _unfilled(_without_marks(document.preheader), document.literals)
 
 
 def _links(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
@@ -191,12 +193,10 @@ def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
         written = " ".join(found[0].split())
         if written in literals:
             continue
-        yield Problem(
-            "variable_unfilled",
-            "This goes out as it stands: it is no variable. Write {{ name }} in one style, with a name of"
-            " letters, digits, _ or -.",
-            written,
-        )
+        meant = meant_variable(written)
+        instead = meant.written if meant else "{{ name }}, the name of letters, digits, _ or -"
+        said = f"This is no variable: readers would see its braces. Write {instead}, in one style."
+        yield Problem(UNFILLED, said, written)
 
 
 def _contrast(letter: _Letter) -> Iterator[Problem]:

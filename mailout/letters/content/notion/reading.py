@@ -24,7 +24,7 @@ from mailout.letters.content.notion.rich_text import (
     spans_of,
 )
 from mailout.letters.content.refs import page_url
-from mailout.letters.content.variables import as_written, literal_braces
+from mailout.letters.content.variables import as_written, literal_braces, marked_address
 from mailout.letters.content.videos import thumbnail_of
 
 UNSUPPORTED = "content_block_unsupported"
@@ -245,7 +245,8 @@ class Reader:
 
     def _link(self, block: Block) -> Iterable[Node]:
         written = str(block.data.get("url") or "").strip()
-        url, caption = safe_url(written), self._spans(block, "caption")
+        plain_url, caption = safe_url(written), self._spans(block, "caption")
+        url = marked_address(plain_url) if plain_url else None
         if not (written or caption):
             return ()
         if url is None:
@@ -254,7 +255,7 @@ class Reader:
             )
         if url and block.type == "embed" and thumbnail_of(url):  # its address is an id, not words
             return (self._card(SIGNS["video"], "", url, caption),)
-        said = title_of(url) if url else written
+        said = title_of(plain_url) if plain_url else written
         if _leads_on(caption, url):
             return (boxes.card(SIGNS[block.type], said, url, caption),)
         return (boxes.card(SIGNS[block.type], plain(caption) or said, url),)
