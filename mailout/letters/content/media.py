@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from mailout.base.errors import Abort, AbortCode
+from mailout.base.errors import Abort, AbortCode, SourceUnavailable
 from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
 from mailout.letters.content.pictures import (
@@ -93,6 +93,10 @@ def keep_media(
                 url = store.keep(picture.data, f"picture{picture.suffix}", RECIPE + data)
             else:
                 url = store.keep(data, media.name)
+        except SourceUnavailable as away:
+            raise SourceUnavailable(
+                f"{_called(media)} could not be copied: {away.message}.", remedy="Send again in some minutes."
+            ) from away
         except OSError as error:
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
@@ -128,8 +132,10 @@ def _thumbnail(
     try:
         data = read(media.source)
         picture = prepare(data, is_video=True)
-    except OSError as error:
-        return _stays_a_link(media, f"its picture could not be had: {error.strerror or error}")
+    except (OSError, SourceUnavailable) as error:
+        return _stays_a_link(
+            media, f"its picture could not be had: {getattr(error, 'strerror', None) or error}"
+        )
     if picture is None:
         return _stays_a_link(media, "what stands for its picture is none")
     try:
