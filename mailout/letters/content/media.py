@@ -165,11 +165,8 @@ def _is_public(url: str) -> bool:
 
 def _findings(media: Media, picture: PreparedPicture | None) -> Iterator[Problem]:
     if picture is None:
-        message = (
-            "Many mail programs cannot show this picture, and it goes out with all that its file tells, such"
-            " as where it was taken. Save it as JPEG or PNG."
-        )
-        yield Problem("picture_unreadable", message, _called(media))
+        message = "Most mail programs cannot show this picture. Save it as JPEG or PNG and put it in again."
+        yield Problem("picture_unreadable", message, _called(media), stops=AbortCode.MEDIA_UNAVAILABLE)
     elif picture.stopped:
         message = "This picture does not move in the letter. Save it as a GIF of at most 3 MB."
         yield Problem("picture_stopped", message, _called(media))
