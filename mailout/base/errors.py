@@ -36,7 +36,7 @@ class AbortCode(StrEnum):
     TEST_EMAILS_EMPTY = "test_emails_empty"  # a test run and nobody to send it to
     MAILOUT_ALREADY_SENT = "mailout_already_sent"  # a real mailout goes out once
     FOOTER_ENV_MISSING = "footer_env_missing"  # the footer's settings are not set
-    MEDIA_UNAVAILABLE = "media_unavailable"  # a picture or file could not be kept
+    MEDIA_UNAVAILABLE = "media_unavailable"  # a picture, a file or a synced block could not be had
     VARIABLE_MISSING = "variable_missing"  # a variable lacks a value for some recipients, or a brace
     INVALID_TEMPLATE = "INVALID_TEMPLATE"  # too large, or something in it that mail must not carry
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
@@ -11,14 +12,20 @@ from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, as_mapping,
 from mailout.letters.content.notion.page import text_of, title_of
 from mailout.letters.content.refs import page_id_of
 
+log = logging.getLogger(__name__)
+
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""
 TOO_LONG = "The page is longer than a mail can be: its end is left out. Shorten it."
 TOO_DEEP = f"What is nested deeper than {MAX_READ_DEPTH} is left out. Move it up."
 CONTAINS_ITSELF = "A synced block contains itself. Take the inner one out."
 HIDDEN = "Notion does not let its contents be read: they are left out."
-UNSHARED_ORIGINAL = "The original of a synced block cannot be read. Share its page with the integration."
-UNSHARED_NOTES = "The notes of a meeting cannot be read. Share their page with the integration."
+UNSHARED_ORIGINAL = (
+    "The synced block after this cannot be read. Share its original page with mailout, or copy the text here."
+)
+UNSHARED_NOTES = (
+    "The meeting notes after this cannot be read. Share their page with mailout, or copy the text here."
+)
 
 _ELSEWHERE = frozenset({"child_page", "child_database", "link_to_page"})
 """Their children are pages of their own; the mail links to them."""
@@ -111,7 +118,8 @@ class BlockReader:
             except SourceError as error:
                 if lenient is None:
                     raise
-                return Block.of(answer, children, f"{lenient} Notion said: {error.message}")
+                log.warning("%s %s", lenient, error.message)
+                return Block.of(answer, children, lenient, is_lost=lenient is not HIDDEN)
             if answer.get("type") == "synced_block":
                 self._originals[id] = found
             children.extend(found)

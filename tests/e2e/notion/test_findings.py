@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.notion.conftest import PAGE, Build, Notion, plain
 from tests.e2e.notion.test_queue import run_queue
-from tests.stubs.notion_pages import block, hosted, p
+from tests.stubs.notion_pages import block, hosted, id_of, p
 from tests.stubs.notion_workspace import mailout_page, workspace
 
 DRAFT = (p("The price is TK euros"), block("unsupported", {"block_type": "button"}))
@@ -91,6 +91,11 @@ FILES = {"IMG_1.heic": {"type": "image/heic", "base64": HEIC}}
             hosted("image", "IMG_1.heic", "The harbour"),
             "“IMG_1.heic”: Most mail programs cannot show this picture. Save it as JPEG or PNG and put it in"
             " again.",
+        ),
+        (
+            block("synced_block", {"synced_from": {"type": "block_id", "block_id": id_of("gone")}}),
+            "“Dear members,”: The synced block after this cannot be read. Share its original page with"
+            " mailout, or copy the text here.",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from mailout.base.errors import AbortCode
 from mailout.letters.content.document import Problem, cut, link_dropped
 from mailout.letters.content.notion import boxes, nodes
 from mailout.letters.content.notion.blocks import Block, as_mapping, walk
@@ -98,7 +99,7 @@ class Reader:
     def _one(self, block: Block) -> Iterable[Node]:
         reader = self._readers.get("button" if block.name == "button" else block.type)
         if block.trouble and block.name != "button":
-            self._report(block.trouble)
+            self._report(block.trouble, AbortCode.MEDIA_UNAVAILABLE if block.is_lost else None)
         if reader:
             return reader(block)
         words = self._spans(block)
@@ -308,10 +309,10 @@ class Reader:
                 message = "This equation is shown as its source: letters cannot write it. Say it in words."
                 self.problems.append(Problem("equation_as_source", message, expression))
 
-    def _report(self, message: str) -> None:
+    def _report(self, message: str, stops: AbortCode | None = None) -> None:
         """By the nearest words before it: nobody finds a block by its id."""
         where = cut(as_written(self._words), 60) or "the top of the page"
-        self.problems.append(Problem(UNSUPPORTED, message, where))
+        self.problems.append(Problem(UNSUPPORTED, message, where, stops))
 
 
 def _repeats_blank(node: Node, before: Sequence[Node]) -> bool:
