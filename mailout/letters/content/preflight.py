@@ -1,4 +1,4 @@
-"""What an author should look at before a letter leaves: where, and what to do. None of it blocks."""
+"""What an author should look at before a letter leaves: where, and what to do. Little of it stops one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
+from mailout.base.errors import AbortCode
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
 from mailout.letters.content.document import CAPTIONED, UNFILLED, Document, Problem, cut, preheader_of
@@ -32,6 +33,8 @@ _NO_BRACES = str.maketrans("{}", "()")
 _UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}?|\{[^{}]{0,80}\}\}")
 _FILE_NAME = re.compile(r"(?:image|picture|img)?|.*\.(?:png|jpe?g|gif|webp|avif|svg|heic)", re.IGNORECASE)
 _PRIVATE = re.compile(r"(?:^|\.)notion\.(?:so|com)$", re.IGNORECASE)
+_EXPIRES = re.compile(r"[?&](?:X-Amz-Expires|expirationTimestamp)=|//www\.notion\.so/image/", re.IGNORECASE)
+"""Addresses of files that Notion hosts, as one copies them from a browser."""
 _COLOR = re.compile(r"(?:^|;)\s*(color|background-color)\s*:\s*(#[0-9a-fA-F]{6})")
 
 
@@ -70,13 +73,16 @@ class _Letter(HTMLParser):
         self.words: list[tuple[str, _Style]] = []
         self.blocks: list[str] = [""]  # the words of each, whatever their styles; code without its braces
         self.links: list[str] = []
-        self.pictures: list[tuple[str, str]] = []  # address, alt
+        self.sources: list[str] = []  # of all pictures
+        self.pictures: list[tuple[str, str]] = []  # address, alt; of those without a caption
         self._open: list[tuple[str, _Style]] = []  # by tag
         self._inside = 0  # how many elements were open when the letter's own began; 0: not in it
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attributes}
         self._begin_block(tag)
+        if tag == "img" and self._inside:
+            self.sources.append(given.get("src", ""))
         if tag == "img" and self._inside and CAPTIONED not in given.get("class", "").split():
             self.pictures.append((given.get("src", ""), given.get("alt", "").strip()))
         if tag in VOID:
@@ -146,6 +152,13 @@ def _links(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
                 " link to its notion.site address, or take the link out.",
                 address,
             )
+        elif _EXPIRES.search(address):
+            yield Problem(
+                "link_private",
+                "This link expires soon: readers could not open it. Put the file itself into the letter, or"
+                " link to an address that stays.",
+                address.partition("?")[0],
+            )
     for text, style in letter.words:
         if not style.linked and not style.is_code and (bare := _BARE_LINK.search(text)):
             address = bare[0].rstrip(".?")  # the sentence's own
@@ -165,6 +178,13 @@ def _pictures(letter: _Letter) -> Iterator[Problem]:
                 " the brackets, in Notion as its caption.",
                 alt or source,
             )
+    for source in dict.fromkeys(filter(_EXPIRES.search, letter.sources)):
+        yield Problem(
+            "picture_dropped",
+            "This picture's address expires within an hour. Put the picture itself into the letter.",
+            source.partition("?")[0],
+            stops=AbortCode.MEDIA_UNAVAILABLE,
+        )
     said = sum(len(text.split()) for text, _ in letter.words)
     if letter.pictures and said < FEW_WORDS:
         yield Problem(

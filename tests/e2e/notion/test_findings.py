@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.notion.conftest import PAGE, Build, Notion, plain
 from tests.e2e.notion.test_queue import run_queue
-from tests.stubs.notion_pages import block, hosted, id_of, p
+from tests.stubs.notion_pages import block, external, hosted, id_of, p
 from tests.stubs.notion_workspace import mailout_page, workspace
 
 DRAFT = (p("The price is TK euros"), block("unsupported", {"block_type": "button"}))
@@ -81,6 +81,7 @@ def test_where_it_may_not_comment_the_property_says_it(engine_with: Build, notio
 
 
 HEIC = base64.b64encode(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic").decode()
+EXPIRES = "This picture's address expires within an hour. Put the picture itself into the letter."
 FILES = {"IMG_1.heic": {"type": "image/heic", "base64": HEIC}}
 
 
@@ -96,6 +97,16 @@ FILES = {"IMG_1.heic": {"type": "image/heic", "base64": HEIC}}
             block("synced_block", {"synced_from": {"type": "block_id", "block_id": id_of("gone")}}),
             "“Dear members,”: The synced block after this cannot be read. Share its original page with"
             " mailout, or copy the text here.",
+        ),
+        (
+            external(
+                "image", "https://prod-files-secure.s3.amazonaws.com/a.png?v=1&X-Amz-Expires=3600", "Us"
+            ),
+            f"“https://prod-files-secure.s3.amazonaws.com/a.png”: {EXPIRES}",
+        ),
+        (
+            external("image", "https://www.notion.so/image/a.png?table=block", "Us"),
+            f"“https://www.notion.so/image/a.png”: {EXPIRES}",
         ),
     ],
 )

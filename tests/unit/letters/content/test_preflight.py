@@ -108,6 +108,11 @@ def test_braces_of_two_paragraphs_are_no_variable() -> None:
             "link_private",
             "notion.so/Plan",
         ),
+        (
+            "[plan](https://x.s3.amazonaws.com/a.pdf?X-Amz-Expires=3600&X-Amz-Signature=s)",
+            "link_private",
+            "a.pdf",
+        ),
         ("See example.org/shop today", "link_without_scheme", "example.org/shop"),
         ("We have a shop.example.org/shop.", "link_without_scheme", "shop.example.org/shop"),
         ("[shop](example.org)", "link_dropped", "example.org"),
