@@ -93,7 +93,7 @@ UNDERLINE = re.compile(r"\n([=~.-])\1+(?=\n|$)")
 
 _MEDIA = f"{MARK_OPEN}media [^{MARK_CLOSE}]*{MARK_CLOSE}"
 _ADDRESS = re.compile(
-    rf" \((?:https?://|[^\s()]+@|{_MEDIA})[^)]*\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
+    rf" \((?:https?://|[^\s()]+@|{_MEDIA})(?:(?:[^\s()]|\([^\s()]*\))*|[^)]*)\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
 )
 """Where links and pictures lead, as texts have it: behind their words."""
 
