@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from mailout.base import ids
-from mailout.base.error_log import ERROR_TABLE, SAME_REFUSAL_SECONDS, ErrorRecord, errors, record_once
+from mailout.base.error_log import ERROR_TABLE, SAME_REFUSAL_SECONDS, ErrorRecord, record_once
 from mailout.base.errors import (
     Abort,
     AbortCode,
@@ -20,11 +20,11 @@ from mailout.base.errors import (
     UsageError,
 )
 from mailout.base.settings import Settings
-from mailout.insight.history import history_rows
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
+from mailout.kinds.mailouts.file_waits import files_awaited, same_ask_since
 from mailout.kinds.mailouts.letters import Letters
 from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
@@ -53,8 +53,6 @@ from mailout.readers.web_archive import slug_of
 log = logging.getLogger("mailout.intake")
 
 EDITED_MEANWHILE = "edited_after_sending"
-FILE_HOST_SECONDS = 3_600.0
-FILES_AWAITED = "Notion's file host does not answer. The page is read again every minute, for an hour."
 
 
 class MailoutIntake:
@@ -116,7 +114,7 @@ class MailoutIntake:
         source, asked_at = loaded.reading.source, loaded.asked_at
         with (
             self._aborts_recorded(source, asked_at, by_page=loaded.by_page),
-            self._files_awaited(source, asked_at),
+            files_awaited(self.store, self.pages, source.ref, asked_at),
         ):
             if loaded.id is None:
                 return self._rehearse(loaded.reading)
@@ -248,7 +246,9 @@ class MailoutIntake:
                 raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
             if by_page:
-                record_once(self.store, error, self._same_ask_since(source_mailout, SAME_REFUSAL_SECONDS))
+                record_once(
+                    self.store, error, same_ask_since(self.store, source_mailout.ref, SAME_REFUSAL_SECONDS)
+                )
             else:
                 self.store.put(ERROR_TABLE, [error])
             if source_mailout.kind is Kind.NOTION:
@@ -258,38 +258,6 @@ class MailoutIntake:
             else:
                 self.pages.report_errors()
             raise
-
-    @contextmanager
-    def _files_awaited(self, source: SourceMailout, asked_at: float | None) -> Iterator[None]:
-        """What nobody waits for is read again in a minute, with new addresses: for an hour, and not without a
-        word."""
-        try:
-            yield
-        except SourceUnavailable as away:
-            if asked_at is None:
-                raise
-            since = self._same_ask_since(source, 2 * FILE_HOST_SECONDS)
-            last = next(iter(errors(self.store, source.ref, limit=1)), None)
-            if last is None or last.message != FILES_AWAITED or last.at < since:
-                waits = ErrorRecord(
-                    AbortCode.MEDIA_UNAVAILABLE, FILES_AWAITED, stage="content", mailout=source.ref
-                )
-                self.store.put(ERROR_TABLE, [waits])
-                self.pages.report_errors()
-            elif last.at < self.store.now() - FILE_HOST_SECONDS:
-                raise Abort(
-                    AbortCode.MEDIA_UNAVAILABLE,
-                    f"Notion's file host has not answered for an hour: {away.message}",
-                    remedy="Put the file in again, or wait; then send again.",
-                    for_writer=f"{away.message} Notion's file host has not answered for an hour. Put the file"
-                    " in again, or wait; then set the page to Ready again.",
-                ) from away
-            raise
-
-    def _same_ask_since(self, source: SourceMailout, seconds: float) -> float:
-        """Errors of the last `seconds` are about the same ask, unless it became a letter meanwhile."""
-        letter = history_rows.latest_of(self.store, [source.ref]).get(source.ref)
-        return max(self.store.now() - seconds, letter.created_at if letter else 0.0)
 
     def _known(self, reading: Reading) -> Mailout | None:
         """A real mailout is one mailout, however often it is asked for; its content is the first one."""

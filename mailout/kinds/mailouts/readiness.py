@@ -117,8 +117,8 @@ class Readiness:
             raise _variables_missing(
                 [(one, meant(self._store, one.attribute, one.examples[0])) for one in missing]
             )
-        stopping = [one for one in reading.findings if one.stops or self._is_meant(one, reading)]
-        if stopping and not is_test:
+        found_in_it = () if is_test else reading.findings
+        if stopping := [one for one in found_in_it if one.stops or self._is_meant(one, reading)]:
             raise _stopped(stopping)
 
     def _is_meant(self, problem: Problem, reading: Reading) -> bool:

@@ -11,7 +11,7 @@ from PIL import Image
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.base import error_log
 from mailout.base.errors import SourceUnavailable, UsageError
-from mailout.kinds.mailouts.mailouts import FILES_AWAITED
+from mailout.kinds.mailouts.file_waits import FILES_AWAITED
 from mailout.kinds.mailouts.requests import answer, enqueue_requested
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.port import SourceMailout

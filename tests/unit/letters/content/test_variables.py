@@ -17,6 +17,7 @@ from mailout.letters.content.variables import (
     as_written,
     attributes_of,
     filled,
+    gathered,
     marked,
     marked_for_html,
     placeholders,
@@ -79,6 +80,12 @@ def test_a_variable_that_notion_cut_into_runs_is_one(runs: tuple[str, ...]) -> N
         content = page(*(run(text, **style) if number % 2 else run(text) for number, text in enumerate(runs)))
         assert read(content, first_name="Ann")[2] == "Dear Ann,"
     assert read(page(run("Say \\"), run("{{ na"), run("me }}")))[2] == "Say {{ name }}"
+
+
+@given(st.lists(st.text(alphabet="{} a|\\\n\u00a0", max_size=6), max_size=6))
+def test_wherever_a_text_is_cut_its_variables_are_the_same(pieces: list[str]) -> None:
+    assert "".join(map(marked, gathered(pieces))) == marked("".join(pieces))
+    assert len(gathered(pieces)) == len(pieces)
 
 
 @pytest.mark.parametrize("kind", ["bookmark", "embed", "image"])
