@@ -59,10 +59,10 @@ def status(
 ) -> None:
     """Show the status of everything, of one mailout, or of one message with all its steps."""
     engine = open_engine()
-    mailout = find_mailout(engine, id) if id else None
+    mailout = find_mailout(engine, id) if id is not None else None
     if report and mailout is None:
         raise UsageError("--report needs a mailout.", remedy="For example: mailout status letter.md --report")
-    if message:
+    if message is not None:
         if mailout:
             require_here(mailout)
         _message(engine, find_message(engine, mailout, message), json)

@@ -17,7 +17,7 @@ from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.phrases import count, headline, left_alone, not_taken_up, waiting
 from mailout.letters.content.refs import page_id_of
-from mailout.letters.content.sample import sample_subject
+from mailout.letters.content.sample import plain_subject
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
@@ -148,10 +148,10 @@ def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
         subject = page.subject if page else letter.subject if letter else ""
         file = "A letter" if page_id_of(ref) else PurePath(ref).name
         yield Trouble(
-            f"“{sample_subject(subject)}”" if subject else file,
+            f"“{plain_subject(subject)}”" if subject else file,
             f"It was not sent: {error.message}",
             error.at,
-            remedy=remedy(error.code),
+            remedy="" if error.message.endswith(remedy(error.code)) else remedy(error.code),
             link=f"/draft?ref={ref}" if page_id_of(ref) else "",
             key=f"page {ref}",
             details=[(error.code, error.message)],
@@ -241,7 +241,7 @@ def remedy(code: str) -> str:
 
 
 def _title(mailout: Mailout) -> str:
-    return f"“{sample_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
+    return f"“{plain_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
 
 
 def _plain(one: Trouble) -> Trouble:

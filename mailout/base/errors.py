@@ -27,6 +27,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 
 class AbortCode(StrEnum):
     """Why a mailout stops before its first message leaves."""
@@ -134,7 +136,7 @@ class HomeUnwritable(StoreUnavailable, code="home_unwritable"):
     @classmethod
     def because(cls, path: Path, error: OSError) -> HomeUnwritable:
         """In words, with what to do about it."""
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in DISK_FULL:
             return cls.full(path)
         if isinstance(error, FileNotFoundError):
             return cls.gone(path)
@@ -147,7 +149,7 @@ class HomeUnwritable(StoreUnavailable, code="home_unwritable"):
     def full(cls, path: Path) -> HomeUnwritable:
         return cls(
             f"The disk is full: {path} cannot be written.",
-            remedy="Free some space. Nothing is lost: the queue then goes on by itself, or send again.",
+            remedy="Free some space, then do this again: it was not done. Letters go on by themselves.",
         )
 
     @classmethod

@@ -26,8 +26,8 @@ STOPPED: Mapping[AbortCode, str] = {
     AbortCode.TEST_EMAILS_EMPTY: "Set `TEST_EMAILS` to one or more valid addresses.",
     AbortCode.MAILOUT_ALREADY_SENT: "For those who failed: `mailout queue retry ID`."
     " Another letter needs another page, or another `id:` in the file.",
-    AbortCode.FOOTER_ENV_MISSING: "Set `ORG_NAME`, `ORG_ADDRESS`, `UNSUBSCRIBE_BASE_URL` and"
-    " `UNSUBSCRIBE_SECRET`.",
+    AbortCode.FOOTER_ENV_MISSING: "Set or correct what it names: `ORG_NAME`, `ORG_ADDRESS`,"
+    " `UNSUBSCRIBE_BASE_URL`, `UNSUBSCRIBE_SECRET`, `PUBLIC_URL` or `MEDIA_BASE_URL`.",
     AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
     " `PUBLIC_URL` or the bucket is right; then send again.",
     AbortCode.VARIABLE_MISSING: "Give the variable a fallback, `{{ first_name | friend }}`, or import the"

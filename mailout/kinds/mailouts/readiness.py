@@ -16,7 +16,7 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking, Subscribers
 from mailout.letters.audience.segment_tree import Tree
 from mailout.letters.content.document import UNFILLED, Problem, problem_line
-from mailout.letters.content.from_settings import from_email_of, require_way_out
+from mailout.letters.content.from_settings import from_email_of, require_public_addresses
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
 from mailout.letters.content.variables import (
@@ -83,7 +83,7 @@ class Readiness:
         if is_test:
             self._test_emails.recipients()
             return
-        require_way_out(self._settings, rehearses=self._rehearses)
+        require_public_addresses(self._settings, rehearses=self._rehearses)
         self._store.normalise_addresses()
         people = subscriber_rows.subscriber_counts(self._store)
         if not people["active"]:
@@ -185,8 +185,8 @@ class AlreadySent(Abort):
 
     said = "“{}” has been sent; a real mailout goes out once."
     instead = (
-        "To send to those that failed: `mailout queue retry`. For a trial: `--test`."
-        " Another letter needs a page or an `id:` of its own."
+        "For a trial: `--test`. Another letter needs a page or an `id:` of its own. If messages failed:"
+        " `mailout queue list`, then `mailout queue retry ID`."
     )
 
     def __init__(self, subject: str, at: float | None = None) -> None:

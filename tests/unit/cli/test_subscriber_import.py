@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import signal
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.commands import subscribers
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.base.settings import load_settings
@@ -89,3 +92,23 @@ def test_an_import_that_is_stopped_says_how_far_it_came_and_how_it_goes_on(
     assert record["counts"].get("added", 0) == written
     again = run("subscribers", "import", people, "--yes", "--json").data
     assert (again["unchanged"], again["added"]) == (written, 5001 - written)
+
+
+def test_an_export_that_fails_leaves_the_last_one_whole(
+    run: Run, home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "people.csv").write_text("the last one")
+
+    def full(_: object) -> Iterator[str]:
+        yield "email\n"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(subscribers, "people_lines", full)
+    said = run("subscribers", "export", "--out", "people.csv")
+    assert (said.code, "The disk is full: people.csv" in said.err) == (1, True), said.err
+    assert [one.name for one in folder.glob("people*")] == ["people.csv"]
+    assert (folder / "people.csv").read_text() == "the last one"
+
+
+def test_the_demos_are_shown_one_at_a_time(run: Run) -> None:
+    assert run("demo", "--article", "--notify").code == 2
