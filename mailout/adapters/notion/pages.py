@@ -64,11 +64,19 @@ class NotionPages(NotionSource):
             )
 
     def ready_at(self, ref: str) -> float | None:
+        page = self._ready(ref)
+        return page.asks_from if page else None
+
+    def still_asks(self, ref: str, now: float, *, is_test: bool) -> bool:
+        page = self._ready(ref)
+        return page is not None and page.is_test == is_test and page.asks_from <= now
+
+    def _ready(self, ref: str) -> NotionPage | None:
         answer = self.page(ref)
         if answer.get("in_trash") or answer.get("archived") or not self.is_mailout(answer):
             return None
         page = self.read(answer)
-        return page.send_at or 0.0 if page.status == self._statuses[PageStatus.READY] else None
+        return page if page.status == self._statuses[PageStatus.READY] else None
 
     def note(self, ref: str, text: str) -> None:
         self._reports.notes.add(ref, text)

@@ -69,13 +69,12 @@ class NotionSource:
         return BlockReader(self._calls).tree(page_id)
 
     def ready(self, now: float) -> list[str]:
-        """Pages that ask to be sent and whose time has come, oldest first. What cannot be read is among them:
-        it is refused now, not when nobody looks any more."""
+        """Pages that ask to be sent and whose time has come, oldest first."""
         if not self.finds_ready:
             return []
         is_ready, source = self._has_status(self._config.statuses[PageStatus.READY])
         found = map(self.read, self._found("looking for mailouts that are ready", source, is_ready))
-        return [page.id for page in found if page.unreadable or page.send_at is None or page.send_at <= now]
+        return [page.id for page in found if page.asks_from <= now]
 
     def done_by_hand(self, since: float) -> list[str]:
         """Pages that a person has set to done, without a time of sending: edited since then."""

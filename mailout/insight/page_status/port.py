@@ -26,6 +26,10 @@ class PageReporter(Protocol):
         """From when on this one page asks to be sent (0: at once); None: it does not."""
         ...
 
+    def still_asks(self, ref: str, now: float, *, is_test: bool) -> bool:
+        """Whether this one page asks to be sent now, as a test or for real."""
+        ...
+
     def done_by_hand(self, since: float) -> Sequence[str]:
         """Pages edited since then that say they are done and were never sent, by their ref."""
         ...

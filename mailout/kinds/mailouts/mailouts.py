@@ -46,7 +46,7 @@ from mailout.outbox.delivery.protocol import RetryPlan
 from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
-from mailout.outbox.queue.port import mailout_or_none
+from mailout.outbox.queue.port import Request, mailout_or_none
 from mailout.readers.web_archive import slug_of
 
 log = logging.getLogger("mailout.intake")
@@ -297,6 +297,7 @@ class MailoutIntake:
     def _enqueue_new(self, loaded: LoadedMailout, id: str) -> Mailout:
         reading, is_test = loaded.reading, loaded.is_test
         self._ready.check(reading, is_test)  # renders it, before the queue knows of it
+        self._require_still_asked(loaded)
         self.store.discard_unbegun(id)  # cancelled before it began, and now asked for again
         mailout = self._enqueue(
             id, reading, is_test=is_test, not_before=loaded.not_before, requested=loaded.requested
@@ -304,6 +305,17 @@ class MailoutIntake:
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         return mailout
+
+    def _require_still_asked(self, loaded: LoadedMailout) -> None:
+        """Its writer may have set it back to Draft, or made it a test, while it was read; and Notion's search
+        may tell what the page was. Whoever asks for it over HTTP means it as it is, Ready or not."""
+        source, reporter = loaded.reading.source, self.pages.reporter
+        if not loaded.by_page or source.kind is not Kind.NOTION or reporter is None:
+            return
+        if Request(source.ref) in queue_rows.asked(self.store, waiting=0):
+            return
+        if not reporter.still_asks(source.ref, self.store.now(), is_test=loaded.is_test):
+            raise TakenBack(as_written(source.document.subject))
 
     def _enqueue(
         self,

@@ -125,6 +125,8 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
             continue
         try:
             mailout = _enqueue(intake, ref, enqueue, asked_at)
+        except TakenBack as error:
+            log.info("%s", error)
         except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
         else:
@@ -251,7 +253,7 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
     except AlreadySent as sent:
         log.log(logging.INFO if sent.is_same_ask(asked_at) else logging.WARNING, "%s: %s", ref, sent)
         return None
-    except (StoreError, SourceUnavailable, SourceRefused):
+    except (StoreError, SourceUnavailable, SourceRefused, TakenBack):
         raise
     except Exception as error:
         foreseen = isinstance(error, MailoutError)

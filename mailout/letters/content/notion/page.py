@@ -68,6 +68,12 @@ class NotionPage(LetterOptions):
     send_at: float | None = None
     unreadable: str = ""  # why it cannot be told to whom it goes, or when
 
+    @property
+    def asks_from(self) -> float:
+        """Once it is Ready: when its time has come. A test has none, and what cannot be read is refused now,
+        not when nobody looks any more."""
+        return 0.0 if self.unreadable or self.is_test else self.send_at or 0.0
+
 
 def page_of(
     answer: Mapping[str, Any], names: Mapping[str, str] = PROPERTY_NAMES, zone: tzinfo = UTC
