@@ -107,9 +107,7 @@ class PageReports:
                     self.store.ask_report(mailout.id)
         self.update_due()
 
-    def refuse(
-        self, ref: str, why: Exception, *, already_sent: bool = False, rehearsed: bool = False
-    ) -> None:
+    def refuse(self, ref: str, why: Exception, *, rehearsed: bool = False) -> None:
         """A page that cannot be sent asks no more: a person corrects it and asks again.
 
         It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
@@ -117,9 +115,8 @@ class PageReports:
         """
         self.report_errors()
         real = mailout_or_none(self.store, ids.mailout_id(ref))
-        status = PageStatus.SEND if already_sent else PageStatus.FAILED
         note = refusal(why, self._link("problems"))
-        state = replace(self._state(real) if real else PageState(status=status), note=note)
+        state = replace(self._state(real) if real else PageState(status=PageStatus.FAILED), note=note)
         if rehearsed:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)

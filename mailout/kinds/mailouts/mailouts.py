@@ -11,7 +11,6 @@ from mailout.base import ids
 from mailout.base.error_log import ERROR_TABLE, SAME_REFUSAL_SECONDS, ErrorRecord, record_once
 from mailout.base.errors import (
     Abort,
-    AbortCode,
     MailoutError,
     NotFound,
     SettingsError,
@@ -29,6 +28,7 @@ from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
     AlreadySent,
     EmailsForTests,
+    MarkedAsSent,
     Readiness,
     TakenBack,
     cancelled,
@@ -217,7 +217,7 @@ class MailoutIntake:
         was begun is gone on with."""
         source = reading.source
         if source.already_sent:
-            raise AlreadySent(as_written(source.document.subject))
+            raise MarkedAsSent(as_written(source.document.subject))
         for run in count(1):
             id = ids.rehearsal_id(source.ref, reading.content.hash, run)
             known = mailout_or_none(self.store, id)
@@ -245,9 +245,8 @@ class MailoutIntake:
             else:
                 self.store.put(ERROR_TABLE, [error])
             if source_mailout.kind is Kind.NOTION:
-                already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(source_mailout.ref, abort, already_sent=already_sent, rehearsed=rehearsed)
+                self.pages.refuse(source_mailout.ref, abort, rehearsed=rehearsed)
             else:
                 self.pages.report_errors()
             raise
@@ -263,7 +262,7 @@ class MailoutIntake:
             return None  # nobody has got it: it may be sent after all
         if mailout is None or mailout.content_hash is None:
             if reading.source.already_sent:
-                raise AlreadySent(as_written(reading.source.document.subject))
+                raise MarkedAsSent(as_written(reading.source.document.subject))
             return None
         return self._with_content_of(mailout, reading) if self._settings.require_test else mailout
 

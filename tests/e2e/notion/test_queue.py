@@ -343,6 +343,20 @@ def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(
     assert [error["code"] for error in notion.errors()] == ["mailout_already_sent"]
 
 
+def test_a_copy_of_a_sent_page_says_that_nobody_got_it(engine: Engine, notion: Notion) -> None:
+    """Set to Send, it was taken for sent. The store may be a new one, so it is not sent either."""
+    notion.load(status="Ready", sent_at={"start": "2026-10-01"}, sent_count=3)
+    run_queue(engine)
+    run_queue(engine)
+    assert (mails(engine), notion.written()) == ([], [{"status": "Failed"}])
+    (comment,) = notion.comments()
+    assert comment.startswith("This page already has a sent_at date, perhaps because it was duplicated.")
+    assert "clear sent_at, then set Ready again." in comment
+    notion.load(status="Ready")
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+
+
 def test_notion_away_keeps_nobody_from_sending_what_is_due(engine: Engine, notion: Notion) -> None:
     notion.load(status="Ready")
     enqueue_ready(engine.intake)
