@@ -23,11 +23,12 @@ from mailout.base.errors import (
     StoreError,
 )
 from mailout.base.select import every
+from mailout.insight.history import notion_troubles
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
 from mailout.insight.page_status.state import PageState, PageStatus, awaits_test, page_state
-from mailout.insight.page_status.writer_notes import all_is_paused, planned, refusal
+from mailout.insight.page_status.writer_notes import all_is_paused, planned, refusal, unreadable
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -58,7 +59,7 @@ class PageReports:
     zone: tzinfo = UTC  # its people's
 
     def __post_init__(self) -> None:
-        self._pages = _Line(self.clock, "a page")
+        self._pages = _Line(self.clock, "a page", self._note_trouble)
         self._errors = _Line(self.clock, "the errors database")
 
     @property
@@ -136,6 +137,10 @@ class PageReports:
         why = all_is_paused(self._link(f"draft?ref={ref}")) if paused else None
         return self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
+    def show_unreadable(self, ref: str, why: str) -> None:
+        """Its page asks to be sent, and has not been readable for a while. The note ends when it is sent."""
+        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, unreadable(why)))
+
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
         reporter = self.reporter
@@ -170,6 +175,9 @@ class PageReports:
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
         return self._write_page(ref, lambda reporter: reporter.show(ref, state, if_ready=if_ready))
+
+    def _note_trouble(self, error: MailoutError | None) -> None:
+        notion_troubles.keep(self.store, notion_troubles.WRITING, {"": error} if error else {})
 
     def _write_page(self, ref: str, write: Callable[[PageReporter], None]) -> bool:
         """False: it has to be tried again."""
@@ -234,9 +242,13 @@ def _record_somehow(
 class _Line:
     """The way to one place in Notion. After a failure it is down for a while."""
 
-    def __init__(self, clock: Clock, place: str) -> None:
+    def __init__(
+        self, clock: Clock, place: str, told: Callable[[MailoutError | None], None] = lambda _: None
+    ) -> None:
+        """`told`: why it is down, or that it is not."""
         self._clock = clock
         self._place = place
+        self._told = told
         self._up_at = clock.monotonic()
 
     @property
@@ -249,12 +261,15 @@ class _Line:
             return False
         try:
             write()
-        except (StoreError, SourceNotFound):
+        except StoreError:
             raise
         except MailoutError as error:
-            if type(error) is SourceError:  # about this one page: no reason for the others to wait
+            if isinstance(error, SourceNotFound) or type(error) is SourceError:
+                self._told(None)  # about this one page: no reason for the others to wait
                 raise
             log.warning("Notion: %s could not be updated and will be updated later: %s", self._place, error)
             self._up_at = self._clock.monotonic() + DOWN_SECONDS
+            self._told(error)
             return False
+        self._told(None)
         return True
