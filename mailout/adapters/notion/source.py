@@ -17,14 +17,17 @@ from mailout.adapters.notion.databases import (
     option_names,
 )
 from mailout.adapters.notion.notes import NotionNotes
+from mailout.adapters.notion.property_ids import PropertyIds
 from mailout.base.clock import Clock, timestamp_of
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
+from mailout.base.select import Writes
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import PageStatus
 from mailout.letters.content.notion.blocks import Block
 from mailout.letters.content.notion.page import (
+    DECIDING,
     KINDS,
     NotionPage,
     Value,
@@ -43,8 +46,9 @@ OLDEST_FIRST: Json = {"timestamp": "created_time", "direction": "ascending"}
 class NotionSource:
     """Reads pages and blocks, writes statuses, counts and errors."""
 
-    def __init__(self, config: NotionConfig, clock: Clock) -> None:
+    def __init__(self, config: NotionConfig, clock: Clock, store: Writes | None = None) -> None:
         self._config = config
+        self._ids = PropertyIds(store, [config.properties[key] for key in DECIDING])
         self._clock = clock
         self._calls = NotionCalls(config, clock)
         self._data_sources: dict[str, str] = {}  # by database
@@ -119,13 +123,15 @@ class NotionSource:
         """The filter for them, whether it is a status or a select, and the data source that it is for."""
         name = self._config.properties["status"]
         source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
-        kind = str((self._schema(source).get(name) or {}).get("type"))
+        schema = self._schema(source)
+        self._ids.learn(source, schema)
+        kind = str((schema.get(name) or {}).get("type"))
         if kind not in KINDS["status"]:
             raise SourceError(
                 f"The mailouts database has no status or select called {name!r}.",
                 remedy="Add it, or set NOTION_PROP_STATUS.",
             )
-        options = option_names(self._schema(source)[name])
+        options = option_names(schema[name])
         there = [status for status in statuses if status in options] or statuses
         wanted = [{"property": name, kind: {"equals": status}} for status in there]
         return wanted[0] if len(wanted) == 1 else {"or": wanted}, source

@@ -180,6 +180,11 @@ def keep_note(store: Writes, name: str, value: Sequence[Mapping[str, Any]]) -> N
     store.put(NOTE_TABLE, [note])
 
 
+def note_value(store: Reads, name: str) -> Sequence[Mapping[str, Any]]:
+    note = first(store, NOTES, {"name": name})
+    return note["value"] if note else ()
+
+
 def keep_written_pages(store: Writes, pages: Sequence[WrittenPage]) -> None:
     """These and no others, as of now."""
     keep_note(store, WRITTEN_PAGES, [asdict(page) for page in pages])
@@ -191,8 +196,7 @@ def keep_paused_pages(store: Writes, refs: Sequence[str]) -> None:
 
 def paused_pages(store: Reads) -> Sequence[str]:
     """On which a note says that everything is paused."""
-    note = first(store, NOTES, {"name": PAUSED_PAGES})
-    return [one["ref"] for one in note["value"]] if note else []
+    return [one["ref"] for one in note_value(store, PAUSED_PAGES)]
 
 
 def keep_run(store: Writes, id: str, run_id: str) -> None:

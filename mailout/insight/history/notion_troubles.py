@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from mailout.base.errors import MailoutError, SourceUnavailable
-from mailout.base.select import Reads, Writes, first
-from mailout.insight.history.history_rows import NOTES, keep_note
+from mailout.base.select import Reads, Writes
+from mailout.insight.history.history_rows import keep_note, note_value
 
 NOTION_TROUBLES = "notion troubles"
 """Among the store's notes."""
@@ -57,5 +57,4 @@ def lasting(store: Reads) -> Sequence[NotionTrouble]:
 
 
 def _kept(store: Reads) -> list[NotionTrouble]:
-    note = first(store, NOTES, {"name": NOTION_TROUBLES})
-    return [NotionTrouble(**one) for one in note["value"]] if note else []
+    return [NotionTrouble(**one) for one in note_value(store, NOTION_TROUBLES)]

@@ -119,7 +119,8 @@ def _unreadable(properties: Mapping[str, Any], names: Mapping[str, str]) -> Iter
             wanted = " or ".join(_IN_WORDS.get(one, one) for one in KINDS[key])
             yield f"The page's property {name} has the type {_IN_WORDS.get(kind, kind)}, not {wanted}."
         for other, property in properties.items():
-            if not there and plain_name(other) == plain_name(name) and _is_filled(as_mapping(property)):
+            alike = other != name and plain_name(other) == plain_name(name)
+            if alike and _is_filled(as_mapping(property)) and not _is_filled(there):
                 yield f"The page's property {other} has to be called {name}."
 
 
