@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.adapters.notion.calls import PASSES, Json, NotionCalls
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, as_mapping, walk
 from mailout.letters.content.notion.page import text_of, title_of
@@ -17,6 +17,7 @@ TOO_LONG = "The page is longer than a mail can be: its end is left out. Shorten 
 TOO_DEEP = f"What is nested deeper than {MAX_READ_DEPTH} is left out. Move it up."
 CONTAINS_ITSELF = "A synced block contains itself. Take the inner one out."
 HIDDEN = "Notion does not let its contents be read: they are left out."
+TAKEN_OUT = "The page was edited while it was read: a part of it is not there any more."
 UNSHARED_ORIGINAL = "The original of a synced block cannot be read. Share its page with the integration."
 UNSHARED_NOTES = "The notes of a meeting cannot be read. Share their page with the integration."
 
@@ -109,6 +110,8 @@ class BlockReader:
             except SourceUnavailable:
                 raise
             except SourceError as error:
+                if lenient is None and isinstance(error, SourceNotFound):
+                    raise SourceUnavailable(TAKEN_OUT, remedy=PASSES) from error
                 if lenient is None:
                     raise
                 return Block.of(answer, children, f"{lenient} Notion said: {error.message}")
