@@ -15,6 +15,7 @@ from mailout.adapters.notion.databases import (
     mailouts_checks,
     notes_check,
     option_names,
+    sources_checks,
 )
 from mailout.adapters.notion.notes import NotionNotes
 from mailout.adapters.notion.property_ids import PropertyIds
@@ -32,6 +33,7 @@ from mailout.letters.content.notion.page import (
     NotionPage,
     Value,
     holds,
+    iso,
     page_of,
     property_value,
 )
@@ -51,7 +53,7 @@ class NotionSource:
         self._ids = PropertyIds(store, [config.properties[key] for key in DECIDING])
         self._clock = clock
         self._calls = NotionCalls(config, clock)
-        self._data_sources: dict[str, str] = {}  # by database
+        self._data_sources: dict[str, Sequence[Json]] = {}  # by database
         self._warned: set[str] = set()
         self.keeps_errors = bool(config.db_errors)
         self.finds_ready = bool(config.db_mailouts)
@@ -178,7 +180,8 @@ class NotionSource:
         body, skipped = {}, []
         for key, value in properties.items():
             name = self._config.properties[key]
-            written = property_value(str((there.get(name) or {}).get("type")), value)
+            told = iso(value) if key == "sent_at" and value is not None else value  # also where it is a text
+            written = property_value(str((there.get(name) or {}).get("type")), told)
             if written is None:
                 skipped.append(name)
             elif not holds(there.get(name), value):
@@ -224,6 +227,9 @@ class NotionSource:
 
     def _data_source(self, ref: str | None, setting: str) -> str:
         """A database's first data source: that is where its pages are since 2025."""
+        return str(self._sources_of(ref, setting)[0]["id"])
+
+    def _sources_of(self, ref: str | None, setting: str) -> Sequence[Json]:
         id = page_id_of(ref or "")
         if id is None:
             raise SettingsError(
@@ -237,7 +243,7 @@ class NotionSource:
                     f"The database {id} has no data source that we may read.",
                     remedy="Share it with the integration (••• → Connections).",
                 )
-            self._data_sources[id] = str(sources[0]["id"])
+            self._data_sources[id] = sources
         return self._data_sources[id]
 
     def _schema(self, source: str) -> Json:
@@ -275,6 +281,7 @@ class NotionSource:
 
     def _check_mailouts(self, schema: Json) -> list[Check]:
         found = mailouts_checks(schema, self._config.properties, self._config.statuses)
+        found += sources_checks(self._sources_of(self._config.db_mailouts, DB_MAILOUTS))
         try:
             page = self._any_page()
             readable = page is None or self.notes.can_be_read(page)
