@@ -57,6 +57,7 @@ class NotionSource:
         self._warned: set[str] = set()
         self.keeps_errors = bool(config.db_errors)
         self.finds_ready = bool(config.db_mailouts)
+        self.later: Mapping[str, float] = {}
         self.notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     def close(self) -> None:
@@ -79,8 +80,10 @@ class NotionSource:
         if not self.finds_ready:
             return []
         is_ready, source = self._has_status(self._config.statuses[PageStatus.READY])
-        found = map(self.read, self._found("looking for mailouts that are ready", source, is_ready))
-        return [page.id for page in found if page.asks_from <= now]
+        answers = self._found("looking for mailouts that are ready", source, is_ready)
+        found = [(self.read(one), timestamp_of(one.get("last_edited_time")) or 0.0) for one in answers]
+        self.later = {page.id: edited for page, edited in found if page.asks_from > now}
+        return [page.id for page, _ in found if page.asks_from <= now]
 
     def done_by_hand(self, since: float) -> list[str]:
         """Pages that a person has set to done, without a time of sending: edited since then."""

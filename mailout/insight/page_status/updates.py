@@ -122,10 +122,10 @@ class PageReports:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
 
-    def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
-        """On the page, for its author. Not repeated later: the next run looks again."""
+    def show_findings(self, ref: str, problems: Sequence[Problem]) -> bool:
+        """On the page, for its author. Not repeated later: the next run looks again. False: not written."""
         lines = [problem_line(problem) for problem in problems]
-        self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
+        return self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
 
     def show_planned(self, ref: str, at: float | None) -> None:
         """Its page asks to be sent at once, and somebody has chosen a time; None: and has taken it back."""
