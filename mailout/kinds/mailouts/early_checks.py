@@ -15,7 +15,6 @@ log = logging.getLogger("mailout.requests")
 
 CHECKED_PAGES = "pages checked early"
 """Among the store's notes: as of which edit."""
-WOULD_NOT_BE_SENT = "would_not_be_sent"
 EDIT_SECONDS = 60.0
 """Notion tells the minute of an edit: within it there may be another."""
 
@@ -50,4 +49,4 @@ def _found(intake: MailoutIntake, ref: str) -> list[Problem]:
         log.warning("%s would not be sent: %s", ref, error, exc_info=unforeseen)
         stops, findings = [error], ()
     said = (f"This letter would not be sent. {refusal(error, None)}" for error in stops)
-    return [*(Problem(WOULD_NOT_BE_SENT, one) for one in said), *findings]
+    return [*(Problem("cannot_be_sent", one) for one in said), *findings]
