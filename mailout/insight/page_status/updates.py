@@ -89,8 +89,11 @@ class PageReports:
         """Everything that could not be written before, and how those stand that are being sent."""
         if self.reporter is None:
             return
-        for id, asked in report_rows.due_reports(self.store).items():
+        due = report_rows.due_reports(self.store)
+        for id, asked in due.items():
             self._tell(self.store.mailout(id), asked, again=True)
+        if not due:
+            self._note_trouble(None)  # what failed was for the moment: nothing waits to be written
         self.report_errors()
 
     def refresh(self) -> None:

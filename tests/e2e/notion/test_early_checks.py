@@ -9,7 +9,7 @@ import pytest
 from mailout.app.engine import Engine
 from tests.e2e.notion.conftest import PAGE, Build, Notion, mails
 from tests.e2e.notion.test_queue import run_queue
-from tests.stubs.notion_pages import Json, p
+from tests.stubs.notion_pages import Json, id_of, p
 from tests.stubs.notion_workspace import mailout_page, workspace
 
 EDITED = ("2026-11-14T08:00:00.000Z", "2026-11-14T08:05:00.000Z")
@@ -81,3 +81,14 @@ def test_what_nobody_foresaw_in_a_letter_of_later_stops_no_other(
     monkeypatch.setattr(engine.intake, "refusals", lambda reading: 1 // 0)
     run_queue(engine)
     assert "Something went wrong that nobody has foreseen." in notion.comments()[0]
+
+
+def test_a_letter_of_later_for_an_unknown_segment_stops_no_other(engine: Engine, notion: Notion) -> None:
+    page = mailout_page("Hello", "Ready", send_at={"start": "2999-01-01"})
+    page["properties"]["segment"] = {"type": "select", "select": {"name": "porto"}}
+    good = id_of("a good page")
+    pages = {PAGE: page, good: mailout_page("Good", "Ready")}
+    notion.stub.load(workspace(pages=pages, blocks={PAGE: [p("Hi")], good: [p("Hi")]}))
+    run_queue(engine)
+    assert "There is no segment “porto”." in notion.comments()[0]
+    assert len(mails(engine)) == 3

@@ -58,6 +58,19 @@ def test_pages_that_may_not_be_written_are_told_at_once(engine_with: Build, noti
     assert (told(engine), notion.statuses()[-1]) == ([], "Send")
 
 
+def test_a_note_that_could_not_be_written_once_is_no_trouble(
+    engine_with: Build, notion: Notion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits to be written any more: there would never be a success to end it."""
+    monkeypatch.setattr(notion_troubles, "PASSING_SECONDS", 0.0)
+    notion.stub.script({"path": "/v1/comments", "status": 503, "times": 1000})
+    engine = engine_with()
+    engine.pages.show_planned(PAGE, 0.0)
+    assert len(told(engine)) == 1
+    run_queue(engine_with())
+    assert told(engine) == []
+
+
 def test_a_page_that_stays_unreadable_says_so_once(
     engine_with: Build, notion: Notion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
