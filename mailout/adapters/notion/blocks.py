@@ -13,11 +13,11 @@ from mailout.letters.content.refs import page_id_of
 
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""
+TAKEN_OUT = "The page was edited while it was read: a part of it is not there any more."
 TOO_LONG = "The page is longer than a mail can be: its end is left out. Shorten it."
 TOO_DEEP = f"What is nested deeper than {MAX_READ_DEPTH} is left out. Move it up."
 CONTAINS_ITSELF = "A synced block contains itself. Take the inner one out."
 HIDDEN = "Notion does not let its contents be read: they are left out."
-TAKEN_OUT = "The page was edited while it was read: a part of it is not there any more."
 UNSHARED_ORIGINAL = "The original of a synced block cannot be read. Share its page with the integration."
 UNSHARED_NOTES = "The notes of a meeting cannot be read. Share their page with the integration."
 
