@@ -12,7 +12,7 @@ from gateway.dashboard.desk import Desk
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import AbortCode
-from mailout.insight.history import history_rows
+from mailout.insight.history import history_rows, notion_troubles
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.phrases import count, headline, left_alone, not_taken_up, waiting
@@ -53,6 +53,7 @@ def held_and_failed(desk: Desk) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
     links = {f"/letters/{one.id}" for one in held}
     since, errors = _recent(desk)
     found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk), *_unserved(desk)]
+    found += [Trouble(one.what, one.why, one.since) for one in notion_troubles.lasting(desk.store)]
     return held, _open(desk, since, [one for one in found if one.link not in links])
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.adapters.notion.calls import PASSES, Json, NotionCalls
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, as_mapping, walk
 from mailout.letters.content.notion.page import text_of, title_of
@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""
+TAKEN_OUT = "The page was edited while it was read: a part of it is not there any more."
 TOO_LONG = "The page is longer than a mail can be: its end is left out. Shorten it."
 TOO_DEEP = f"What is nested deeper than {MAX_READ_DEPTH} is left out. Move it up."
 CONTAINS_ITSELF = "A synced block contains itself. Take the inner one out."
@@ -116,6 +117,8 @@ class BlockReader:
             except SourceUnavailable:
                 raise
             except SourceError as error:
+                if lenient is None and isinstance(error, SourceNotFound):
+                    raise SourceUnavailable(TAKEN_OUT, remedy=PASSES) from error
                 if lenient is None:
                     raise
                 log.warning("%s %s", lenient, error.message)

@@ -199,6 +199,21 @@ class AlreadySent(Abort):
         return asked_at is not None and self.at is not None and asked_at < self.at + SAME_ASK_SECONDS
 
 
+class MarkedAsSent(AlreadySent):
+    """Its page says so, and the store has no such letter: a copy of a page that was sent, or a letter of
+    another store."""
+
+    said = "“{}” says that it was sent, and the store has no such letter. Nobody got it now."
+    instead = "If it is a new letter, clear its sent_at and set it to Ready again."
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(subject)
+        self.for_writer = (
+            "This page already has a sent_at date, perhaps because it was duplicated. Nobody got it now."
+            " If it is a new letter, clear sent_at, then set Ready again."
+        )
+
+
 class AlreadyRehearsed(AlreadySent):
     """The same content was written to the folder before."""
 
