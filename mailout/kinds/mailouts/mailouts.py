@@ -19,11 +19,11 @@ from mailout.base.errors import (
     UsageError,
 )
 from mailout.base.settings import Settings
+from mailout.insight.history import history_rows
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.phrases import edited_meanwhile
 from mailout.kinds.articles.articles import ArticleIntake
 from mailout.kinds.articles.port import IntakeStore
-from mailout.kinds.mailouts.file_waits import files_awaited, same_ask_since
 from mailout.kinds.mailouts.letters import Letters
 from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
@@ -111,11 +111,7 @@ class MailoutIntake:
 
     def enqueue_loaded(self, loaded: LoadedMailout) -> Mailout:
         """Render and check it, and write it into the queue with its content. Repeatable: its id is known."""
-        source, asked_at = loaded.reading.source, loaded.asked_at
-        with (
-            self._aborts_recorded(source, asked_at, by_page=loaded.by_page),
-            files_awaited(self.store, self.pages, source.ref, asked_at),
-        ):
+        with self._aborts_recorded(loaded.reading.source, loaded.asked_at, by_page=loaded.by_page):
             if loaded.id is None:
                 return self._rehearse(loaded.reading)
             if loaded.known is not None:
@@ -246,9 +242,9 @@ class MailoutIntake:
                 raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
             if by_page:
-                record_once(
-                    self.store, error, same_ask_since(self.store, source_mailout.ref, SAME_REFUSAL_SECONDS)
-                )
+                letter = history_rows.latest_of(self.store, [source_mailout.ref]).get(source_mailout.ref)
+                since = self.store.now() - SAME_REFUSAL_SECONDS
+                record_once(self.store, error, max(since, letter.created_at) if letter else since)
             else:
                 self.store.put(ERROR_TABLE, [error])
             if source_mailout.kind is Kind.NOTION:
