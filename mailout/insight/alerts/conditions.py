@@ -52,6 +52,7 @@ def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
         *_single_mails(facts, zone),
         *_events_waiting(facts),
         *_events_unheard(facts, zone),
+        *_notion(facts, zone),
         *_sign_ups(facts),
     ]
     return [_without_addresses(alert) for alert in found]
@@ -285,6 +286,26 @@ def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
         about="events",
         name="SES events",
     )
+
+
+# ── Where letters are written ──────────────────────────────────────────────────────────────────────
+
+
+def _notion(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
+    for one in facts.signs.notion:
+        yield Alert(
+            key=f"notion {one.what}",
+            kind=AlertKind.NOTION,
+            subject=one.what,
+            text=_lines(
+                f"{one.what} since {spoken(one.since, zone)}: {one.why}",
+                "Meanwhile letters that are Ready may wait, and pages may not show how theirs stand. It is"
+                " tried again every few minutes. What is wrong, if a setting is:",
+                "  mailout doctor",
+            ),
+            about="notion",
+            name="Notion",
+        )
 
 
 # ── Strangers ────────────────────────────────────────────────────────────────────────────────────

@@ -60,6 +60,11 @@ def ledger_numbers(ledger: Ledger) -> list[tuple[Column, str, int]]:
     return [(one, one.value.replace("_", " "), int(getattr(ledger, one.value))) for one in MEANINGS]
 
 
+def meaning(column: Column, mailout: Mailout) -> str:
+    is_file = column is Column.SENT and mailout.is_rehearsal
+    return "written to the outbox folder: nobody got it" if is_file else MEANINGS[column]
+
+
 def ledger_shown(ledger: Ledger) -> list[tuple[Column, str, int]]:
     """Sent and failed always, the others when there are any."""
     return [one for one in ledger_numbers(ledger) if one[2] or one[0] in (Column.SENT, Column.FAILED)]
@@ -307,7 +312,7 @@ _ADVICE: Mapping[DeferReason, str] = {
     DeferReason.REPUTATION: "Find out where these addresses came from and clean the list first. Then:",
     DeferReason.CONFIGURATION_ERROR: "`mailout doctor` names what is wrong. Once it is fixed:",
     DeferReason.DUPLICATE_CONTENT: "If it is meant to go out again:",
-    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`. Then the queue goes on, or:",
+    DeferReason.UNTESTED: "Send a test of it (`mailout send --test`). Then the queue goes on, or:",
 }
 
 

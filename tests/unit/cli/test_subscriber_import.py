@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import signal
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.commands import subscribers
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
 from mailout.base.errors import StoreUnavailable
@@ -135,3 +138,23 @@ def test_another_file_other_answers_and_another_day_are_other_imports(folder: Pa
         clock.sleep(86_400)
         ids.append(imported(people))
         assert (ids[0] == ids[1], len(set(ids))) == (True, 4)
+
+
+def test_an_export_that_fails_leaves_the_last_one_whole(
+    run: Run, home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "people.csv").write_text("the last one")
+
+    def full(_: object) -> Iterator[str]:
+        yield "email\n"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(subscribers, "people_lines", full)
+    said = run("subscribers", "export", "--out", "people.csv")
+    assert (said.code, "The disk is full: people.csv" in said.err) == (1, True), said.err
+    assert [one.name for one in folder.glob("people*")] == ["people.csv"]
+    assert (folder / "people.csv").read_text() == "the last one"
+
+
+def test_the_demos_are_shown_one_at_a_time(run: Run) -> None:
+    assert run("demo", "--article", "--notify").code == 2
