@@ -103,6 +103,17 @@ def test_who_has_spoken_for_themselves_since_stays(store: Store, factory: StoreF
     assert known(store) == [ANN, BOB]
 
 
+@pytest.mark.parametrize("status", ["unsubscribed", "bounced"])
+def test_a_no_that_came_with_the_import_stays(store: Store, factory: StoreFactory, status: str) -> None:
+    """They may have said it themselves since, and that is written nowhere else."""
+    bring(store, FIRST, ANN, status=status)
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, None)
+    assert store.undo_import(FIRST) == Undone(people=0, lists=0, kept=1)
+    bring(store, SECOND, ANN)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == status
+
+
 def test_who_came_again_with_another_import_or_by_hand_stays(store: Store) -> None:
     bring(store, FIRST, ANN, BOB, CYN)
     bring(store, SECOND, ANN)

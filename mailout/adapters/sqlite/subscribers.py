@@ -70,7 +70,7 @@ _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM
             SELECT 1 FROM subscriptions l
             WHERE l.email = p.email AND l.list_key = p.list_key AND l.unsubscribed_at IS NULL)
         -- Who has said something since stays: also that they want no mail must not be lost.
-        ELSE s.status_updated_at = s.created_at AND NOT EXISTS (
+        ELSE s.status = 'active' AND s.status_updated_at = s.created_at AND NOT EXISTS (
             SELECT 1 FROM subscriptions l WHERE l.email = p.email
               AND (l.unsubscribed_at IS NOT NULL OR NOT EXISTS (
                   SELECT 1 FROM import_people i WHERE i.import_id = p.import_id
