@@ -53,4 +53,82 @@ begin
                               'kept', coalesce((undone.counts ->> 'added')::integer, 0) - people);
 end $$;
 
+create or replace function mailout_confirm_sign_up(given jsonb) returns text
+language plpgsql volatile set search_path = public as $$
+declare
+    now constant timestamptz := mailout_now();
+    address constant text := given ->> 'email';
+    chosen constant text[] := array(select jsonb_array_elements_text(given -> 'lists'));
+    fresh text[];
+    known subscribers;
+    was_active boolean;
+begin
+    perform pg_advisory_xact_lock(hashtext('mailout_confirm_sign_up ' || address));
+    if mailout_complained(address) then
+        return 'complained';
+    end if;
+    fresh := array(
+        select distinct key collate "C" from unnest(chosen) as list (key)
+        where not exists (select 1 from consents c where c.email = address and c.list_key = key
+                          and c.at >= to_timestamp((given ->> 'at')::double precision)) order by 1);
+    if fresh = '{}' then
+        return case when (
+            select count(*) from subscriptions l join subscribers s on s.email_norm = l.email
+            where l.email = address and s.status = 'active' and l.unsubscribed_at is null and l.list_key = any(chosen))
+            = (select count(distinct key) from unnest(chosen) as list (key)) then 'known' else 'over' end;
+    end if;
+    -- Whoever asked to join and then left, or had their data erased, has changed their mind.
+    if exists (select 1 from subscribers s where s.email_norm = address and s.status = 'unsubscribed'
+               and s.left_at > to_timestamp((given ->> 'at')::double precision))
+       or exists (select 1 from forgotten f where f.hash = mailout_forgotten_hash(address)
+                  and f.at > to_timestamp((given ->> 'at')::double precision))
+       or exists (select 1 from delivery_events e where e.email = address and e.event_type = 'unsubscribe'
+                  and e.event_at > to_timestamp((given ->> 'at')::double precision)
+                  and coalesce(e.detail ->> 'list_key' = any(chosen), true)) then
+        return 'over';
+    end if;
+    delete from forgotten f where f.hash = mailout_forgotten_hash(address);
+    -- A row that waited for its punycode is the same subscriber.
+    update subscribers s set email_norm = address
+    where s.email_problem = 'not_ascii' and mailout_trim(s.email) = given ->> 'written'
+      and not exists (select 1 from subscribers other where other.email_norm = address);
+    insert into subscribers (email, email_norm, status, status_updated_at, created_at)
+    values (given ->> 'written', address, 'unsubscribed', now, now) on conflict (email_norm) do nothing;
+    select * into known from subscribers s where s.email_norm = address for update;
+    was_active := known.status = 'active';
+    update subscribers s
+    set confirmed_at = now,
+        attributes = case when given ->> 'name' <> '' and coalesce(mailout_attributes(s.attributes) ->> 'name', '') = ''
+                          then mailout_attributes(s.attributes) || jsonb_build_object('name', given ->> 'name')
+                          else s.attributes end
+    where s.id = known.id;
+    if not was_active then
+        update subscribers s
+        set status = 'active', status_updated_at = now, left_at = null, bounce_type = null, bounce_subtype = null,
+            hard_status = null, hard_status_at = null
+        where s.id = known.id;
+    end if;
+    delete from import_people i where i.email = address;  -- they speak for themselves now
+    -- `joined_at` is now for who was not on it: those are new, and welcome. `general` is everybody's, also without a row.
+    insert into subscriptions as l (email, list_key, joined_at)
+    select address, key, case when not (was_active and key = 'general') then now end from unnest(fresh) as list (key)
+    on conflict on constraint subscriptions_pkey do update set unsubscribed_at = null,
+        joined_at = case when was_active and l.unsubscribed_at is null then l.joined_at else now end;
+    if not was_active then
+        insert into subscriptions (email, list_key, unsubscribed_at)
+        select address, other.key, now from (select t.key from lists t union select 'general') other
+        where other.key <> all(chosen) order by 2 on conflict do nothing;
+        update subscriptions l set unsubscribed_at = now
+        where l.email = address and l.unsubscribed_at is null and l.list_key <> all(chosen);
+    end if;
+    insert into consents (email, list_key, at, wording, source)
+    select address, key, now, given ->> 'wording', given ->> 'page' from unnest(fresh) as list (key)
+    on conflict do nothing;
+    insert into sign_up_days as d (day, list_key, confirmed)
+    select given ->> 'day', key, 1 from unnest(fresh) as list (key)
+    on conflict on constraint sign_up_days_pkey do update set confirmed = d.confirmed + 1;
+    perform mailout_count_sign_up('joined');
+    return 'joined';
+end $$;
+
 select mailout_finish_migration(21);

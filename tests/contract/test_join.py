@@ -324,6 +324,33 @@ def test_a_link_that_is_followed_twice_does_nothing_the_second_time(
     assert confirm(store, at=NOON + 100) is Confirmed.JOINED, "a new sign-up does"
 
 
+@pytest.mark.parametrize("status", ["active", "unsubscribed", "bounced", None])
+@pytest.mark.parametrize("list_key", ["news", None])
+def test_an_old_link_brings_nobody_back_who_left_after_it(
+    store: Store, factory: StoreFactory, status: str | None, list_key: str | None
+) -> None:
+    """However they stood when they left: the last word is the one that counts."""
+    if status is not None:
+        subscribe(store, ANN, status=status, lists=("news",))
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, list_key)
+    before = store.select(subscriber_rows.SUBSCRIPTIONS, {"email": ANN})
+    assert confirm(store) is Confirmed.OVER
+    assert store.select(subscriber_rows.SUBSCRIPTIONS, {"email": ANN}) == before
+    factory.set_now(NOON + 120)
+    assert confirm(store, ANN, "weekly", at=NOON + 30) is (
+        Confirmed.OVER if list_key is None else Confirmed.JOINED
+    ), "another list than the one that they left"
+    assert confirm(store, at=NOON + 100) is Confirmed.JOINED, "a new sign-up does"
+
+
+def test_an_old_link_brings_nobody_back_who_left_through_ses(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN)
+    hear(store, ses_event("Subscription", ANN, at=NOON + 60))
+    factory.set_now(NOON + 120)
+    assert confirm(store) is Confirmed.OVER
+
+
 def test_two_clicks_at_once_are_one_consent(factory: StoreFactory) -> None:
     store = factory.make(FakeClock())
     stores = [factory.open_again() for _ in range(4)]
