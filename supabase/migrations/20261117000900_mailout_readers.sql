@@ -97,7 +97,7 @@ begin
     select * into known from subscribers s where s.email_norm = address for update;
     was_active := known.status = 'active';
     update subscribers s
-    set confirmed_at = now,
+    set confirmed_at = now, snoozed_until = null,
         attributes = case when given ->> 'name' <> '' and coalesce(mailout_attributes(s.attributes) ->> 'name', '') = ''
                           then mailout_attributes(s.attributes) || jsonb_build_object('name', given ->> 'name')
                           else s.attributes end

@@ -17,7 +17,7 @@ from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import LIST_TABLE, List
-from mailout.letters.audience.port import ImportRecord, SubscriberRow
+from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
@@ -349,6 +349,17 @@ def test_an_old_link_brings_nobody_back_who_left_through_ses(store: Store, facto
     hear(store, ses_event("Subscription", ANN, at=NOON + 60))
     factory.set_now(NOON + 120)
     assert confirm(store) is Confirmed.OVER
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_who_joins_again_gets_letters_at_once(store: Store, leaves: bool) -> None:
+    """A pause from before would last for months after "You are subscribed"."""
+    subscribe(store, ANN)
+    store.choose(ANN, Choice(snooze_seconds=90 * DAY_SECONDS))
+    if leaves:
+        store.unsubscribe(ANN, None)
+    assert confirm(store) is Confirmed.JOINED
+    assert store.audience_size("news") == 1
 
 
 def test_two_clicks_at_once_are_one_consent(factory: StoreFactory) -> None:

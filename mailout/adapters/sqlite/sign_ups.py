@@ -93,7 +93,10 @@ class SqliteSignUps:
                 )
             elif not was_active:
                 tx.execute(_COME_BACK, {"email": email, "now": now})
-            tx.execute("UPDATE subscribers SET confirmed_at = ? WHERE email_norm = ?", (now, email))
+            tx.execute(
+                "UPDATE subscribers SET confirmed_at = ?, snoozed_until = NULL WHERE email_norm = ?",
+                (now, email),
+            )
             tx.execute(_NAMED, {"email": email, "name": confirmation.name})
             tx.execute("DELETE FROM import_people WHERE email = ?", (email,))  # they speak for themselves now
             _join(tx, email, new, now, was_active)
