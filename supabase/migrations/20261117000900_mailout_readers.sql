@@ -131,4 +131,118 @@ begin
     return 'joined';
 end $$;
 
+create or replace function mailout_bounced_for_good(address text) returns boolean
+language plpgsql stable set search_path = public
+set enable_seqscan = off  -- as for mailout_complained
+as $$
+begin
+    return exists (select 1 from delivery_events e where e.email = address and e.event_type = 'bounce'
+                   and e.detail ->> 'bounceType' = 'Permanent')
+        or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(address) and f.what = 'bounce');
+end $$;
+comment on function mailout_bounced_for_good is 'Mail to this address bounced permanently once, as far as events tell.';
+
+create or replace function mailout_import_subscribers(people jsonb, own_sign_up boolean, for_import text default null)
+returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    counts jsonb;
+    given_to_us constant integer := jsonb_array_length(people);
+begin
+    if own_sign_up then
+        delete from forgotten f using jsonb_array_elements(people) one (person)
+        where f.hash = mailout_forgotten_hash(person ->> 'email_norm');
+    elsif exists (select 1 from forgotten) then
+        people := coalesce((
+            select jsonb_agg(person order by place)
+            from jsonb_array_elements(people) with ordinality as one (person, place)
+            where not exists (
+                select 1 from forgotten f where f.hash = mailout_forgotten_hash(person ->> 'email_norm'))), '[]');
+    end if;
+    -- Who was added by another import and comes again is nobody's to take back.
+    delete from import_people i
+    using jsonb_to_recordset(people) as given (email_norm text, lists jsonb)
+    where i.email = given.email_norm and (i.list_key = '' or given.lists ? i.list_key)
+      and i.import_id is distinct from for_import::uuid;
+    -- A row that waited for its punycode is the same subscriber.
+    update subscribers s set email_norm = given.email_norm
+    from jsonb_to_recordset(people) as given (email text, email_norm text)
+    where s.email_problem = 'not_ascii' and mailout_trim(s.email) = given.email
+      and not exists (select 1 from subscribers other where other.email_norm = given.email_norm);
+    with given as (
+        select * from jsonb_to_recordset(people) as r (
+            email text, email_norm text, status text, from_name text, bounce_type text, bounce_subtype text,
+            ocd_ids jsonb, attributes jsonb, lists jsonb, statuses jsonb)
+    ), known as (
+        select s.* from subscribers s where s.email_norm in (select g.email_norm from given g)
+        order by s.email_norm for update
+    ), merged as (
+        select g.email_norm, wins,
+               case when wins then g.status else s.status end as status,
+               case when wins then coalesce(nullif(g.bounce_type, ''), s.bounce_type)
+                    else s.bounce_type end as bounce_type,
+               case when wins then coalesce(nullif(g.bounce_subtype, ''), s.bounce_subtype)
+                    else s.bounce_subtype end as bounce_subtype,
+               coalesce(nullif(g.from_name, ''), s.from_name) as from_name,
+               case when g.ocd_ids <> '[]' then g.ocd_ids else s.ocd_ids end as ocd_ids,
+               mailout_attributes(s.attributes) || g.attributes as attributes
+        from given g join known s on s.email_norm = g.email_norm
+        cross join lateral (select mailout_rank(g.status) >= mailout_rank(s.status) as wins) compared
+    ), updated as (
+        update subscribers s
+        set status = m.status, bounce_type = m.bounce_type, bounce_subtype = m.bounce_subtype,
+            from_name = m.from_name, ocd_ids = m.ocd_ids, attributes = m.attributes,
+            status_updated_at = case when m.status = s.status then s.status_updated_at else at end
+        from merged m
+        where s.email_norm = m.email_norm
+          and (m.status, m.bounce_type, m.bounce_subtype, m.from_name, m.ocd_ids, m.attributes)
+              is distinct from
+              (s.status, s.bounce_type, s.bounce_subtype, s.from_name, s.ocd_ids, s.attributes)
+        returning s.email_norm
+    ), added as (
+        insert into subscribers (email, email_norm, status, bounce_type, bounce_subtype, status_updated_at,
+                                 from_name, ocd_ids, attributes, created_at, complained_at)
+        select g.email, g.email_norm,
+               case when bounced then 'bounced' when complained and g.status = 'active' then 'unsubscribed' else g.status end,
+               case when bounced then coalesce(g.bounce_type, 'Permanent') else g.bounce_type end, g.bounce_subtype, at,
+               g.from_name, g.ocd_ids, g.attributes, at, case when complained then at end
+        from given g cross join lateral (
+            select mailout_complained(g.email_norm) as complained, mailout_bounced_for_good(g.email_norm) as bounced) of_single_mails
+        where not exists (select 1 from known s where s.email_norm = g.email_norm)
+        order by g.email_norm
+        returning email_norm, status
+    ), joined as (  -- who has left a list stays off it: only they themselves may come back
+        insert into subscriptions (email, list_key)
+        select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
+        order by 1, 2 on conflict do nothing
+        returning email, list_key
+    ), noted as (  -- what is new is this import's, so that it can be undone
+        insert into import_people (email, list_key, import_id)
+        select new.email, new.list_key, for_import::uuid
+        from (select email_norm as email, '' as list_key from added union all select email, list_key from joined) new
+        where for_import is not null
+        on conflict (email, list_key) do update set import_id = excluded.import_id
+    ), changed as (
+        select email_norm from updated union select email from joined except select email_norm from added
+    )
+    select jsonb_build_object(
+        'added', (select count(*) from added),
+        'updated', (select count(*) from changed),
+        'unchanged', (select count(*) from given) - (select count(*) from added) - (select count(*) from changed),
+        'kept_status', (
+            select count(*) from given g cross join lateral jsonb_array_elements_text(g.statuses) as said (status)
+            left join merged m on m.email_norm = g.email_norm
+            left join added a on a.email_norm = g.email_norm
+            where said.status <> coalesce(m.status, a.status, g.status)),
+        'forgotten', given_to_us - jsonb_array_length(people)
+    ) into counts;
+    delete from desk_unsubscribes d using jsonb_to_recordset(people) as g (email_norm text, status text)
+    where d.email = g.email_norm and g.status <> 'active';
+    perform mailout_raise_hard_status(g.email_norm, g.status)
+    from jsonb_to_recordset(people) as g (email_norm text, status text) where g.status <> 'active';
+    perform mailout_count_import(for_import::uuid, counts);
+    return counts;
+end $$;
+
 select mailout_finish_migration(21);

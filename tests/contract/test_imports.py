@@ -10,11 +10,14 @@ from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.outbox.delivery.states import State
+from mailout.readers.confirmations import erase_unconfirmed
+from mailout.readers.port import CONFIRM_SECONDS
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, result, states, subscribe
 from tests.contract.stores import StoreFactory
 from tests.contract.test_events import hear
+from tests.contract.test_join import ask
 from tests.ses_events import ses_event
 
 ANN, BOB, CYN = "ann@example.org", "bob@example.org", "cyn@example.org"
@@ -173,4 +176,23 @@ def test_who_complained_about_a_single_mail_is_in_no_audience_of_a_later_import(
     person = subscriber_rows.subscriber(store, ANN)
     assert person["status"] == "unsubscribed"
     assert person["complained_at"] is not None
+    assert store.audience_size(None) == 1
+
+
+@pytest.mark.parametrize("is_erased", [False, True])
+def test_an_address_that_bounced_for_good_is_in_no_audience_of_a_later_import(
+    store: Store, factory: StoreFactory, is_erased: bool
+) -> None:
+    """Of a receipt, a sign-up, a notification: each letter more to it costs the sender's reputation."""
+    if is_erased:
+        ask(store)
+        hear(store, ses_event("Bounce", ANN))
+        factory.set_now(NOON + CONFIRM_SECONDS + 60)
+        assert erase_unconfirmed(store) == 1
+    else:
+        hear(store, ses_event("Bounce", ANN))
+    counts = store.import_subscribers([SubscriberRow(ANN, ANN), SubscriberRow(BOB, BOB)])
+    assert (counts.added, counts.kept_status) == (2, 1)
+    person = subscriber_rows.subscriber(store, ANN)
+    assert (person["status"], person["bounce_type"]) == ("bounced", "Permanent")
     assert store.audience_size(None) == 1

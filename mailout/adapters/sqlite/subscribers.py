@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.forgetting import complainers_among, forgotten_among, release_forgotten
+from mailout.adapters.sqlite.forgetting import feedback_among, forgotten_among, release_forgotten
 from mailout.adapters.sqlite.segments import audience
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
@@ -108,11 +108,13 @@ class SqliteSubscribers:
             for row in rows:  # one by one: an address that comes twice keeps its stronger status
                 key = row.email_norm
                 merged[key] = _merge(merged.get(key) or known.get(key), row, now)
-            for key in complainers_among(tx, merged.keys() - known.keys()):
-                merged[key] |= {
-                    "status": stronger(merged[key]["status"], "unsubscribed"),
-                    "complained_at": now,
-                }
+            for key, what in feedback_among(tx, merged.keys() - known.keys()):
+                one, is_bounce = merged[key], what == "bounce"
+                one["status"] = stronger(one["status"], "bounced" if is_bounce else "unsubscribed")
+                if is_bounce:
+                    one["bounce_type"] = one["bounce_type"] or "Permanent"
+                else:
+                    one["complained_at"] = now
             changed = {key for key, row in merged.items() if row != known.get(key)}
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
