@@ -49,7 +49,7 @@ def export(
         _export_consents(store, out)
         return
     with writing(out) as file:
-        file.writelines(people_lines(lambda: every(store, subscriber_rows.SUBSCRIBERS)))
+        file.writelines(people_lines(store, subscriber_rows.Wanted()))
     if out is not None:
         written = sum(subscriber_rows.subscriber_counts(store).values())
         note(f"{count(written, 'person', 'people')} written to {out}.")

@@ -30,7 +30,7 @@ begin
         where p.import_id = undone.id and p.list_key = '' and s.status = 'active' and s.status_updated_at = s.created_at
           and not exists (
               select 1 from subscriptions l where l.email = p.email
-                and (l.unsubscribed_at is not null or not exists (
+                and (l.unsubscribed_at <> s.created_at or not exists (
                     select 1 from import_people i where i.import_id = undone.id
                       and i.email = l.email and i.list_key = l.list_key)))
         order by p.email for update of s);
@@ -173,7 +173,7 @@ begin
     with given as (
         select * from jsonb_to_recordset(people) as r (
             email text, email_norm text, status text, from_name text, bounce_type text, bounce_subtype text,
-            ocd_ids jsonb, attributes jsonb, lists jsonb, statuses jsonb)
+            ocd_ids jsonb, attributes jsonb, lists jsonb, left_lists jsonb, complained boolean, statuses jsonb)
     ), known as (
         select s.* from subscribers s where s.email_norm in (select g.email_norm from given g)
         order by s.email_norm for update
@@ -186,36 +186,38 @@ begin
                     else s.bounce_subtype end as bounce_subtype,
                coalesce(nullif(g.from_name, ''), s.from_name) as from_name,
                case when g.ocd_ids <> '[]' then g.ocd_ids else s.ocd_ids end as ocd_ids,
-               mailout_attributes(s.attributes) || g.attributes as attributes
+               mailout_attributes(s.attributes) || g.attributes as attributes,
+               coalesce(s.complained_at, case when g.complained then at end) as complained_at
         from given g join known s on s.email_norm = g.email_norm
         cross join lateral (select mailout_rank(g.status) >= mailout_rank(s.status) as wins) compared
     ), updated as (
         update subscribers s
         set status = m.status, bounce_type = m.bounce_type, bounce_subtype = m.bounce_subtype,
-            from_name = m.from_name, ocd_ids = m.ocd_ids, attributes = m.attributes,
+            from_name = m.from_name, ocd_ids = m.ocd_ids, attributes = m.attributes, complained_at = m.complained_at,
             status_updated_at = case when m.status = s.status then s.status_updated_at else at end
         from merged m
         where s.email_norm = m.email_norm
-          and (m.status, m.bounce_type, m.bounce_subtype, m.from_name, m.ocd_ids, m.attributes)
+          and (m.status, m.bounce_type, m.bounce_subtype, m.from_name, m.ocd_ids, m.attributes, m.complained_at)
               is distinct from
-              (s.status, s.bounce_type, s.bounce_subtype, s.from_name, s.ocd_ids, s.attributes)
+              (s.status, s.bounce_type, s.bounce_subtype, s.from_name, s.ocd_ids, s.attributes, s.complained_at)
         returning s.email_norm
     ), added as (
         insert into subscribers (email, email_norm, status, bounce_type, bounce_subtype, status_updated_at,
                                  from_name, ocd_ids, attributes, created_at, complained_at)
         select g.email, g.email_norm,
-               case when bounced then 'bounced' when complained and g.status = 'active' then 'unsubscribed' else g.status end,
-               case when bounced then coalesce(g.bounce_type, 'Permanent') else g.bounce_type end, g.bounce_subtype, at,
-               g.from_name, g.ocd_ids, g.attributes, at, case when complained then at end
+               case when told.bounced then 'bounced' when told.complained and g.status = 'active' then 'unsubscribed' else g.status end,
+               case when told.bounced then coalesce(g.bounce_type, 'Permanent') else g.bounce_type end, g.bounce_subtype, at,
+               g.from_name, g.ocd_ids, g.attributes, at, case when told.complained then at end
         from given g cross join lateral (
-            select mailout_complained(g.email_norm) as complained, mailout_bounced_for_good(g.email_norm) as bounced) of_single_mails
+            select coalesce(g.complained, false) or mailout_complained(g.email_norm) as complained, mailout_bounced_for_good(g.email_norm) as bounced) told
         where not exists (select 1 from known s where s.email_norm = g.email_norm)
         order by g.email_norm
         returning email_norm, status
     ), joined as (  -- who has left a list stays off it: only they themselves may come back
-        insert into subscriptions (email, list_key)
-        select g.email_norm, list.key from given g, jsonb_array_elements_text(g.lists) as list (key)
-        order by 1, 2 on conflict do nothing
+        insert into subscriptions (email, list_key, unsubscribed_at)
+        select g.email_norm, list.key, null::timestamptz from given g, jsonb_array_elements_text(g.lists) as list (key)
+        union all select g.email_norm, list.key, at from given g, jsonb_array_elements_text(g.left_lists) as list (key)
+        order by 1, 2, 3 on conflict do nothing
         returning email, list_key
     ), noted as (  -- what is new is this import's, so that it can be undone
         insert into import_people (email, list_key, import_id)

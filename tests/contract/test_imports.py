@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
+from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.people_import import import_people, read_people
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.outbox.delivery.states import State
 from mailout.readers.confirmations import erase_unconfirmed
-from mailout.readers.port import CONFIRM_SECONDS
+from mailout.readers.port import CONFIRM_SECONDS, Confirmed
 from mailout.store import Store
-from tests.clocks import NOON
+from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, result, states, subscribe
 from tests.contract.stores import StoreFactory
 from tests.contract.test_events import hear
-from tests.contract.test_join import ask
+from tests.contract.test_join import ask, confirm
 from tests.ses_events import ses_event
 
 ANN, BOB, CYN = "ann@example.org", "bob@example.org", "cyn@example.org"
@@ -196,3 +200,36 @@ def test_an_address_that_bounced_for_good_is_in_no_audience_of_a_later_import(
     person = subscriber_rows.subscriber(store, ANN)
     assert (person["status"], person["bounce_type"]) == ("bounced", "Permanent")
     assert store.audience_size(None) == 1
+
+
+def test_what_people_left_and_who_complained_comes_along_to_another_store(
+    store: Store, factory: StoreFactory, tmp_path: Path
+) -> None:
+    """Else everybody gets again what they took themselves off."""
+    subscribe(store, ANN, BOB, CYN, lists=("weekly",))
+    store.unsubscribe(ANN, "general")
+    store.unsubscribe(BOB, "weekly")
+    hear(store, ses_event("Complaint", CYN))
+    path = tmp_path / "people.csv"
+    path.write_text("".join(people_lines(store, subscriber_rows.Wanted())), encoding="utf-8")
+    store = factory.make(FakeClock())
+    subscribe(store, CYN)
+    _, counts = import_people(store, read_people(path), by="ops")
+    assert (counts.added, counts.updated, counts.unchanged) == (2, 1, 0)
+    assert store.audience_sample(None, None, 9) == [BOB]
+    assert store.audience_sample("weekly", None, 9) == [ANN]
+    person = subscriber_rows.subscriber(store, CYN)
+    assert (person["status"], person["complained_at"]) == ("unsubscribed", NOON)
+    assert confirm(store, CYN) is Confirmed.COMPLAINED
+    factory.set_now(NOON + 60)
+    assert import_people(store, read_people(path), by="ops")[1].unchanged == 3
+
+
+def test_undoing_an_import_takes_back_also_people_who_were_off_a_list_in_its_file(store: Store) -> None:
+    row = SubscriberRow(ANN, ANN, lists=("news",), left_lists=("general", "news"))
+    store.put(IMPORT_TABLE, [ImportRecord(FIRST, "ops", "people.csv", {}, {})])
+    store.import_subscribers([row], import_id=FIRST)
+    assert store.audience_size("news") == 0, "of two words about one list, the no counts"
+    assert store.undo_import(FIRST).people == 1
+    subscribe(store, ANN)
+    assert store.audience_size(None) == 0, "undoing reactivates nobody"

@@ -31,7 +31,8 @@ _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type,
         :status_updated_at, :from_name, :ocd_ids, :attributes, :created_at, :complained_at)
     ON CONFLICT (email_norm) DO UPDATE SET status = excluded.status, bounce_type = excluded.bounce_type,
         bounce_subtype = excluded.bounce_subtype, status_updated_at = excluded.status_updated_at,
-        from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes"""
+        from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes,
+        complained_at = excluded.complained_at"""
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
 """Made once: `json.dumps` with an option makes an encoder for each call."""
@@ -72,7 +73,7 @@ _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM
         -- Who has said something since stays: also that they want no mail must not be lost.
         ELSE s.status = 'active' AND s.status_updated_at = s.created_at AND NOT EXISTS (
             SELECT 1 FROM subscriptions l WHERE l.email = p.email
-              AND (l.unsubscribed_at IS NOT NULL OR NOT EXISTS (
+              AND (l.unsubscribed_at <> s.created_at OR NOT EXISTS (
                   SELECT 1 FROM import_people i WHERE i.import_id = p.import_id
                     AND i.email = l.email AND i.list_key = l.list_key))) END"""
 
@@ -120,7 +121,7 @@ class SqliteSubscribers:
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
             tx.executemany("DELETE FROM desk_unsubscribes WHERE email = ?", [(one[0],) for one in told])
-            places = _join_lists(tx, rows, keys)
+            places = _join_lists(tx, rows, keys, now)
             added, joined = merged.keys() - known.keys(), {email for email, _ in places}
             counts = ImportCounts(
                 added=len(added),
@@ -220,8 +221,11 @@ class SqliteSubscribers:
         return 0
 
 
-def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[tuple[str, str]]:
-    """Who came onto a list. Who unsubscribed from one stays off it: only they themselves may come back."""
+def _join_lists(
+    tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str, now: float
+) -> set[tuple[str, str]]:
+    """Who came onto a list, or is known to have left it. Who unsubscribed from one stays off it: only they
+    themselves may come back."""
     known = {
         (row["email"], row["list_key"])
         for row in tx.execute(
@@ -229,8 +233,12 @@ def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str
             (keys,),
         )
     }
-    new = {(row.email_norm, key) for row in rows for key in row.lists} - known
-    tx.executemany("INSERT INTO subscriptions (email, list_key) VALUES (?, ?)", sorted(new))
+    gone = {(row.email_norm, key) for row in rows for key in row.left_lists} - known
+    new = {(row.email_norm, key) for row in rows for key in row.lists} - known | gone
+    tx.executemany(
+        "INSERT INTO subscriptions (email, list_key, unsubscribed_at) VALUES (?, ?, ?)",
+        [(*one, now if one in gone else None) for one in sorted(new)],
+    )
     return new
 
 
@@ -249,9 +257,11 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
             "ocd_ids": _json(list(row.ocd_ids)) if row.ocd_ids else "[]",
             "attributes": _json(row.attributes) if row.attributes else "{}",
             "created_at": now,
-            "complained_at": None,
+            "complained_at": now if row.complained else None,
         }
     merged = dict(known)
+    if row.complained:
+        merged["complained_at"] = known["complained_at"] or now
     if row.from_name:
         merged["from_name"] = row.from_name
     if row.ocd_ids:

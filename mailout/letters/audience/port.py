@@ -31,6 +31,8 @@ class SubscriberRow:
     ocd_ids: Sequence[str] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     lists: Sequence[str] = ()
+    left_lists: Sequence[str] = ()  # those that they are not on, by their own wish
+    complained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
