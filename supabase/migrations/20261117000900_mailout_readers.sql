@@ -247,4 +247,76 @@ begin
     return counts;
 end $$;
 
+create or replace function mailout_is_subscribed(address text, list_key text) returns boolean
+language sql stable set search_path = public as $$
+    select exists (select 1 from subscribers s where s.email_norm = address
+                   and case when $2 is null then s.status = 'active' else coalesce((
+                       select l.unsubscribed_at is null from subscriptions l
+                       where l.email = address and l.list_key = $2), false) end)
+$$;
+comment on function mailout_is_subscribed is 'To a list, or (null) to anything.';
+
+create or replace function mailout_resubscribe(address text, list_key text, within double precision default null)
+returns boolean language plpgsql set search_path = public as $$
+declare
+    one record;
+    left_at timestamptz;
+    too_old constant timestamptz := mailout_now() - make_interval(secs => within);
+begin
+    perform 1 from subscribers s where s.email_norm = address for update;
+    if not mailout_may_return(address, list_key) or mailout_left_before(address, list_key, too_old) then
+        return false;
+    end if;
+    -- What somebody at the dashboard did is not theirs to take back.
+    if exists (select 1 from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, ''))
+       and not mailout_is_subscribed(address, $2) then
+        return false;
+    end if;
+    delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');
+    if list_key is null then
+        select s.left_at into left_at from subscribers s where s.email_norm = address;
+        update subscribers s set status = 'active', status_updated_at = mailout_now(), left_at = null
+        where s.email_norm = address and s.status = 'unsubscribed';
+    else
+        select l.unsubscribed_at into left_at from subscriptions l where l.email = address and l.list_key = $2;
+        update subscriptions l set unsubscribed_at = null where l.email = address and l.list_key = $2;
+    end if;
+    -- It was a mistake: the mailouts that counted it do so no more. An earlier one, after which they came back,
+    -- was none; and a message that another unsubscribe answers stays counted. (Times were rounded on their way.)
+    for one in delete from delivery_events e
+               where e.email = address and e.event_type = 'unsubscribe' and e.detail->>'list_key' is not distinct from $2
+                 and e.event_at >= left_at - interval '1 millisecond'
+               returning e.campaign_id, e.message_id loop
+        if not exists (select 1 from delivery_events e
+                       where e.message_id = one.message_id and e.event_type = 'unsubscribe') then
+            perform mailout_count_event(one.campaign_id, 'unsubscribed', -1);
+        end if;
+    end loop;
+    return true;
+end $$;
+
+create or replace function mailout_undo_unsubscribe(address text, list_key text, within double precision) returns boolean
+language plpgsql set search_path = public as $$
+begin
+    delete from desk_unsubscribes d
+    where d.email = address and d.list_key = coalesce($2, '') and d.at > mailout_now() - make_interval(secs => within);
+    if not found then
+        return false;
+    end if;
+    return mailout_resubscribe(address, $2);
+end $$;
+
+create or replace function mailout_unsubscribe_by_hand(address text, list_key text) returns boolean
+language plpgsql set search_path = public as $$
+begin
+    perform 1 from subscribers s where s.email_norm = address for update;
+    if not mailout_is_subscribed(address, $2) then
+        return false;
+    end if;
+    perform mailout_unsubscribe(address, $2);
+    insert into desk_unsubscribes (email, list_key, at) values (address, coalesce($2, ''), mailout_now())
+    on conflict on constraint desk_unsubscribes_pkey do update set at = excluded.at;
+    return true;
+end $$;
+
 select mailout_finish_migration(21);

@@ -20,6 +20,7 @@ from mailout.letters.audience.port import Choice, ImportCounts, SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.feedback.port import UNDO_SECONDS
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
@@ -411,6 +412,17 @@ def test_a_reader_s_own_unsubscribe_is_never_undone_by_others(store: Store, fact
     store.unsubscribe(BOB, None)  # and then he does it himself, too
     assert not store.undo_unsubscribe(BOB, None)
     assert store.resubscribe(BOB, None)
+
+
+@pytest.mark.parametrize("list_key", [None, "staff"])
+def test_what_the_dashboard_ended_is_not_undone_by_an_old_letter(store: Store, list_key: str | None) -> None:
+    """Who was taken off a private list has its letters still, and so has whoever they forwarded them to."""
+    subscribe(store, ANN, lists=["staff"])
+    assert store.unsubscribe_by_hand(ANN, list_key)
+    assert not store.resubscribe(ANN, list_key, UNDO_SECONDS)
+    assert store.audience_size("staff") == 0
+    assert store.undo_unsubscribe(ANN, list_key)
+    assert store.resubscribe(ANN, list_key, UNDO_SECONDS), "they had not left at all"
 
 
 @pytest.mark.parametrize("how", ["complaint", "file"])

@@ -52,6 +52,12 @@ class SqliteLeaving:
             now = self.db.clock.now()
             if within is not None and _left_before(tx, email_norm, list_key, now - within):
                 return False
+            by_hand = "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ?"
+            if (
+                not _is_subscribed(tx, email_norm, list_key)
+                and tx.execute(by_hand, (email_norm, list_key or "")).fetchone()
+            ):
+                return False  # not their act, so not theirs to take back
             return _resubscribe(tx, now, email_norm, list_key)
 
 
