@@ -153,6 +153,12 @@ begin
     if own_sign_up then
         delete from forgotten f using jsonb_array_elements(people) one (person)
         where f.hash = mailout_forgotten_hash(person ->> 'email_norm');
+        update subscribers s set status = 'active', status_updated_at = at, left_at = null
+        from jsonb_to_recordset(people) as given (email_norm text)
+        where s.email_norm = given.email_norm and s.status = 'unsubscribed' and s.complained_at is null;
+        update subscriptions l set unsubscribed_at = null
+        from jsonb_to_recordset(people) as given (email_norm text, lists jsonb)
+        where l.email = given.email_norm and given.lists ? l.list_key;
     elsif exists (select 1 from forgotten) then
         people := coalesce((
             select jsonb_agg(person order by place)

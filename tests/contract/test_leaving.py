@@ -358,6 +358,37 @@ def test_who_was_forgotten_may_sign_up_and_is_then_like_everybody(store: Store) 
     assert store.import_subscribers([SubscriberRow(ANN, ANN)]) == ImportCounts(unchanged=1)
 
 
+@pytest.mark.parametrize("how", ["themselves", "file", "dashboard"])
+def test_who_signs_up_again_gets_everything_that_they_asked_for(
+    store: Store, factory: StoreFactory, how: str
+) -> None:
+    """`subscribers add --signed-up`: whoever said no before, and from which list they were taken."""
+    subscribe(store, ANN, lists=["weekly"])
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, "weekly")
+    if how == "themselves":
+        store.unsubscribe(ANN, None)
+    elif how == "file":
+        subscribe(store, ANN, status="unsubscribed")
+    else:
+        store.unsubscribe_by_hand(ANN, None)
+    subscribe(store, ANN, lists=["weekly"])
+    assert store.audience_size(None) + store.audience_size("weekly") == 0, "no import brings them back"
+    store.import_subscribers([SubscriberRow(ANN, ANN, lists=["weekly"])], own_sign_up=True)
+    assert (store.audience_size(None), store.audience_size("weekly")) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["complaint", "bounce"])
+def test_not_even_their_own_sign_up_at_the_desk_passes_a_complaint_or_a_bounce(
+    store: Store, how: str
+) -> None:
+    subscribe(store, ANN)
+    sent(store, ANN)
+    hear(store, ses_event(how.title()))
+    store.import_subscribers([SubscriberRow(ANN, ANN)], own_sign_up=True)
+    assert store.audience_size(None) == 0
+
+
 def test_what_is_kept_of_a_forgotten_address_tells_nobody_whose_it_was(
     store: Store, factory: StoreFactory
 ) -> None:

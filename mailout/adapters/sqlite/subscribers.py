@@ -54,6 +54,10 @@ _JOIN_LIST = """INSERT INTO subscriptions (email, list_key, joined_at) VALUES (?
     WHERE unsubscribed_at IS NOT NULL"""
 """By a person's own act. Nothing changes for who is on it."""
 
+_SIGN_UP_AGAIN = """UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL
+    WHERE email_norm = ? AND status = 'unsubscribed' AND complained_at IS NULL"""
+_LIST_AGAIN = "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?"
+
 _MAY_CHOOSE = """SELECT attributes FROM subscribers
     WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
 
@@ -96,6 +100,8 @@ class SqliteSubscribers:
             stay_away = set() if own_sign_up else forgotten_among(tx, (row.email_norm for row in rows))
             if own_sign_up:
                 release_forgotten(tx, (row.email_norm for row in rows))
+                tx.executemany(_SIGN_UP_AGAIN, [(now, row.email_norm) for row in rows])
+                tx.executemany(_LIST_AGAIN, [(row.email_norm, key) for row in rows for key in row.lists])
             if stay_away:
                 rows = [row for row in rows if row.email_norm not in stay_away]
             keys = json.dumps([row.email_norm for row in rows])

@@ -129,7 +129,8 @@ class Subscribers(Writes, Protocol):
     def import_subscribers(
         self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False, import_id: str | None = None
     ) -> ImportCounts:
-        """Who was forgotten stays away, unless it is that person's own sign-up. `import_id` can be undone."""
+        """Who was forgotten, unsubscribed or left a list stays away, unless it is that person's own sign-up.
+        `import_id` can be undone."""
         ...
 
     def undo_import(self, id: str) -> Undone:
