@@ -23,8 +23,8 @@ from mailout.base.time_format import day, iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import people_lines, safe
 from mailout.letters.audience import list_rows, subscriber_rows
-from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.list_changes import list_for
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow

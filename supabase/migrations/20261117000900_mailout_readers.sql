@@ -279,6 +279,7 @@ begin
         return false;
     end if;
     delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');
+    delete from import_people i where i.email = address;  -- they have spoken for themselves
     if list_key is null then
         select s.left_at into left_at from subscribers s where s.email_norm = address;
         update subscribers s set status = 'active', status_updated_at = mailout_now(), left_at = null

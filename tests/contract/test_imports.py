@@ -121,6 +121,14 @@ def test_a_no_that_came_with_the_import_stays(store: Store, factory: StoreFactor
     assert subscriber_rows.subscriber(store, ANN)["status"] == status
 
 
+def test_who_wants_to_stay_on_a_list_stays_on_it(store: Store) -> None:
+    bring(store, FIRST, ANN, BOB, lists=("news",))
+    store.unsubscribe(ANN, "news")
+    assert store.resubscribe(ANN, "news")
+    assert store.undo_import(FIRST) == Undone(people=1, lists=0, kept=1)
+    assert store.audience_size("news") == 1
+
+
 def test_who_came_again_with_another_import_or_by_hand_stays(store: Store) -> None:
     bring(store, FIRST, ANN, BOB, CYN)
     bring(store, SECOND, ANN)

@@ -122,6 +122,7 @@ def _resubscribe(tx: sqlite3.Connection, now: float, email: str, list_key: str |
             "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?",
             (email, list_key),
         )
+    tx.execute("DELETE FROM import_people WHERE email = ?", (email,))  # they have spoken for themselves
     if left["at"] is not None:
         _take_back(tx, email, list_key, left["at"])
     return True
