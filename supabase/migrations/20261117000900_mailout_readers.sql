@@ -258,7 +258,7 @@ language sql stable set search_path = public as $$
     select exists (select 1 from subscribers s where s.email_norm = address
                    and case when $2 is null then s.status = 'active' else coalesce((
                        select l.unsubscribed_at is null from subscriptions l
-                       where l.email = address and l.list_key = $2), false) end)
+                       where l.email = address and l.list_key = $2), $2 = 'general') end)  -- which is everybody's
 $$;
 comment on function mailout_is_subscribed is 'To a list, or (null) to anything.';
 

@@ -445,6 +445,16 @@ def test_a_reader_s_own_unsubscribe_is_never_undone_by_others(store: Store, fact
     assert store.resubscribe(BOB, None)
 
 
+def test_who_is_on_general_as_everybody_is_can_be_taken_off_it_alone(store: Store) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    assert not store.unsubscribe_by_hand(BOB, "general"), "a stranger is on no list"
+    assert store.unsubscribe_by_hand(ANN, "general")
+    assert not store.unsubscribe_by_hand(ANN, "general")
+    assert (store.audience_size(None), store.audience_size("weekly")) == (0, 1)
+    assert store.undo_unsubscribe(ANN, "general")
+    assert store.audience_size(None) == 1
+
+
 @pytest.mark.parametrize("list_key", [None, "staff"])
 def test_what_the_dashboard_ended_is_not_undone_by_an_old_letter(store: Store, list_key: str | None) -> None:
     """Who was taken off a private list has its letters still, and so has whoever they forwarded them to."""

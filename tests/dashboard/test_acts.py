@@ -197,6 +197,8 @@ def test_a_person_is_added_unsubscribed_and_forgotten(dashboard: Site) -> None:
     assert "new@example.org gets the next letter to the list newsletter." in added.text
     for wrong in ("nothing", "mika@example", "New <new@example.org>"):
         assert "is not an address" in dashboard.act("/people/add", email=wrong).text, wrong
+    page = dashboard.client.get("/person", params={"email": "new@example.org"}).text
+    assert ("Take off general only" in page, "Take off newsletter only" in page) == (True, True)
     dashboard.act("/person/unsubscribe", email="new@example.org")
     assert subscriber_rows.subscriber(dashboard.store, "new@example.org")["status"] == "unsubscribed"
     page = dashboard.client.get("/person", params={"email": ANA}).text

@@ -9,6 +9,7 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.feedback import EventBatch, count
 from mailout.adapters.sqlite.forgetting import forgotten_among
+from mailout.adapters.sqlite.segments import on_list
 from mailout.base.ids import uuid_of
 from mailout.outbox.feedback.port import METRIC_OF, UNDO_SECONDS, Effect, EventType
 
@@ -136,7 +137,7 @@ def _is_subscribed(tx: sqlite3.Connection, email: str, list_key: str | None) -> 
     if list_key is None:
         sql = "SELECT 1 FROM subscribers WHERE email_norm = ?1 AND status = 'active' AND ?2 IS NULL"
     else:
-        sql = "SELECT 1 FROM subscriptions WHERE email = ?1 AND list_key = ?2 AND unsubscribed_at IS NULL"
+        sql = f"SELECT 1 FROM subscribers WHERE email_norm = ?1 AND {on_list('email_norm', '?2')}"  # noqa: S608
     return tx.execute(sql, (email, list_key)).fetchone() is not None
 
 
