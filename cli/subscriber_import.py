@@ -243,7 +243,7 @@ def undo(
 ) -> None:
     """Undo an import: remove what it added, unless it was mailed.
 
-    People who have since changed their status, or were in another import, stay.
+    People who get no mail, changed their status since, or were in another import stay.
     """
     engine = open_engine()
     if id is None:
@@ -259,7 +259,7 @@ def undo(
     lists = count(done.lists, "list entry", "list entries")
     say(f"{count(done.people, 'person', 'people')} and {lists} removed.")
     if done.kept:
-        say(f"{done.kept:,} stay: they changed their status since then, or are in another import too.")
+        say(f"{done.kept:,} stay: they get no mail, changed their status since, or are in another import.")
 
 
 def _list(engine: Engine, json: bool) -> None:

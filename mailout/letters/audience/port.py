@@ -68,7 +68,7 @@ class Undone:
 
     people: int
     lists: int  # places of known people on a list
-    kept: int  # people who have spoken for themselves since, or came again with another import
+    kept: int  # people who get no mail, have spoken for themselves since, or came again with another import
 
 
 @dataclass(frozen=True, slots=True)
