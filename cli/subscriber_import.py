@@ -259,7 +259,7 @@ def undo(
     lists = count(done.lists, "list entry", "list entries")
     say(f"{count(done.people, 'person', 'people')} and {lists} removed.")
     if done.kept:
-        say(f"{done.kept:,} stay: they get no mail, changed their status since, or are in another import.")
+        say(f"{done.kept:,} stay: they get no mail, changed their status, or are in another import.")
 
 
 def _list(engine: Engine, json: bool) -> None:

@@ -130,7 +130,7 @@ def undo(act: AdminAct) -> Response:
         return go_to("/people/import", error.message)
     said = f"{done.people:,} people and {done.lists:,} list entries were removed."
     if done.kept:
-        said += f" {done.kept:,} stay: they get no mail, changed their status since, or were in another import."
+        said += f" {done.kept:,} stay: they get no mail, changed their status, or were in another import."
     return act.done("undid an import", act.form.get("id"), said)
 
 
