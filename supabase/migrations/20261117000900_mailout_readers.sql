@@ -20,7 +20,8 @@ begin
           and (q.archived_at is not null and q.sent > 0  -- its messages are elsewhere: nobody can tell to whom
                or exists (select 1 from email_outbox o join import_people p on p.email = o.email
                           where o.campaign_id = q.id and o.state in ('SENT', 'SENT_ATTEMPT', 'UNKNOWN')
-                            and p.import_id = undone.id and p.list_key in ('', q.list_key)))) then
+                            and p.import_id = undone.id and (p.list_key in ('', q.list_key)
+                                or (q.list_key is null and jsonb_exists(q.segment_filter -> 'lists', p.list_key)))))) then
         raise exception 'People of this import were mailed since.' using errcode = 'PT400',
             hint = 'Unsubscribe who should get no more: `mailout subscribers unsubscribe EMAIL`.';
     end if;
@@ -39,7 +40,8 @@ begin
     where o.campaign_id = q.id and q.status in ('PENDING', 'PROCESSING') and o.state in ('PENDING', 'RETRY_SCHEDULED')
       and (o.email = any(persons) or exists (
           select 1 from import_people p
-          where p.import_id = undone.id and p.email = o.email and p.list_key = q.list_key));
+          where p.import_id = undone.id and p.email = o.email
+            and (p.list_key = q.list_key or (q.list_key is null and jsonb_exists(q.segment_filter -> 'lists', p.list_key)))));
     with taken as (
         delete from subscriptions l using import_people p
         where p.import_id = undone.id and p.email = l.email and p.list_key = l.list_key and l.unsubscribed_at is null
@@ -324,6 +326,128 @@ begin
     insert into desk_unsubscribes (email, list_key, at) values (address, coalesce($2, ''), mailout_now())
     on conflict on constraint desk_unsubscribes_pkey do update set at = excluded.at;
     return true;
+end $$;
+
+create or replace function mailout_claim(
+    step jsonb, sender sender_sessions, mailout campaign_queue, at timestamptz, companies jsonb,
+    free integer, first_slot double precision, gap double precision,
+    out rows jsonb, out charges usage[], out suppressed integer, out refused integer)
+language plpgsql set search_path = public as $$
+declare
+    hour text := mailout_bucket(step, 'hour', at);
+    day text := mailout_bucket(step, 'day', at);
+    due bigint[];
+begin
+    if sender.campaign_id is null then
+        due := mailout_due_in_turn(
+            at, sender.transport = 'folder', mailout_full(companies) || mailout_paused_companies(), free);
+    else
+        due := array(
+            select o.seq from email_outbox o
+            where coalesce(o.campaign_id, '00000000-0000-0000-0000-000000000000'::uuid) = sender.campaign_id
+              and o.state in ('PENDING', 'RETRY_SCHEDULED') and o.seq > (step ->> 'cursor')::bigint
+              and (o.next_attempt_at is null or o.next_attempt_at <= at)
+            order by o.seq limit free for update skip locked);
+    end if;
+    with picked as materialized (
+        select o.seq, o.company_id, array_position(due, o.seq) as place,
+               case
+                   -- Without a mailout the recipient need not be a subscriber, but must not have left. Of who is
+                   -- none, what came back is known from the events alone.
+                   when sender.campaign_id is null and case when o.category = 'confirmation' then mailout_complained(o.email)
+                       else coalesce(
+                       case when s.email_norm is not null then s.status = 'bounced' or s.complained_at is not null
+                            or (s.status <> 'active' and o.category is distinct from 'transactional') end,
+                       exists (
+                           select 1 from delivery_events e
+                           where e.email = o.email and (e.event_type = 'spamreport'
+                               or (e.event_type = 'bounce' and e.detail ->> 'bounceType' = 'Permanent')))
+                       or exists (select 1 from erased_feedback f where f.hash = mailout_forgotten_hash(o.email))
+                       or (o.category is distinct from 'transactional' and exists (
+                           select 1 from forgotten f where f.hash = mailout_forgotten_hash(o.email)))) end
+                       then 'SUPPRESSED'
+                   when sender.campaign_id is null and o.list_key is not null and not exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = o.list_key and l.unsubscribed_at is null)
+                       then 'SUPPRESSED'
+                   when not mailout.is_test and s.status is distinct from 'active' then 'SUPPRESSED'
+                   -- `general` is everybody's, and what has no list is general: only who has left it is not on it.
+                   when not mailout.is_test and coalesce(mailout.list_key, 'general') = 'general' and exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = 'general' and l.unsubscribed_at is not null)
+                       -- Without a list of its own it is also for those on a list that its segment asks for.
+                       and not (mailout.list_key is null and mailout.segment_filter is not null and exists (
+                           select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at is null
+                             and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key)))
+                       then 'SUPPRESSED'
+                   when not mailout.is_test and mailout.list_key <> 'general' and not exists (
+                       select 1 from subscriptions l
+                       where l.email = o.email and l.list_key = mailout.list_key and l.unsubscribed_at is null)
+                       then 'SUPPRESSED'
+                   -- Who was taken off a list that its segment asks for since it was planned, and is on no other of them.
+                   when not mailout.is_test and mailout.list_key is null and mailout.segment_filter -> 'lists' <> '[]' and exists (
+                       select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at >= mailout.freeze_started_at
+                         and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key))
+                       and not exists (
+                           select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at is null
+                             and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key))
+                       then 'SUPPRESSED'
+                   when not mailout.is_test and s.snoozed_until > at then 'SNOOZED'
+                   when o.recipient_id is not null and not exists (
+                       select 1 from recipients r
+                       where r.company_id = o.company_id and r.id = o.recipient_id
+                         and r.deleted_at is null and r.email = o.email)
+                       then case o.state when 'RETRY_SCHEDULED' then 'SUPPRESSED' else 'VALIDATION_FAILED' end
+                   else 'SENT_ATTEMPT'
+               end as verdict
+        from email_outbox o left join subscribers s on s.email_norm = o.email
+        where o.seq = any(due) and o.state in ('PENDING', 'RETRY_SCHEDULED')
+        for update of o skip locked
+    ), within as (  -- of each company, as many as it has left
+        select p.seq, p.place from (
+            select q.seq, q.place, (companies ->> q.company_id)::bigint as most,
+                   row_number() over (partition by q.company_id order by q.place) as nth
+            from picked q where q.verdict = 'SENT_ATTEMPT') p
+        where p.most is null or p.nth <= p.most
+    ), left_out as (
+        update email_outbox o
+        set state = 'SUPPRESSED', next_attempt_at = null,
+            error_message = case p.verdict when 'SNOOZED' then 'asked for a pause' else 'no longer subscribed' end
+        from picked p where o.seq = p.seq and p.verdict in ('SUPPRESSED', 'SNOOZED')
+    ), turned_down as (
+        update email_outbox o
+        set state = 'VALIDATION_FAILED', attempts = o.attempts + 1, attempt_at = at,
+            error_code = 'RECIPIENT_NOT_FOUND', error_category = 'VALIDATION_ERROR',
+            error_message = 'The recipient is not there, or not this company''s.', failed_at = at
+        from picked p where o.seq = p.seq and p.verdict = 'VALIDATION_FAILED'
+    ), begun as (
+        update email_outbox o
+        set state = 'SENT_ATTEMPT', epoch = o.epoch + 1, attempts = o.attempts + 1, session_id = sender.id,
+            attempt_at = at, charged_hour = hour, charged_day = day, next_attempt_at = null
+        from within w where o.seq = w.seq
+        returning o.*, w.place as turn
+    ), placed as (
+        select b.*, row_number() over (order by b.turn) - 1 as place from begun b
+    ), had_turn as (
+        insert into single_turns (company_id, last_at)
+        select distinct b.company_id, at from begun b where sender.campaign_id is null
+        order by b.company_id on conflict (company_id) do update set last_at = excluded.last_at
+    )
+    -- By their places: names would be most of what is written, sent and read. `adapters/supabase/codec.py` reads them.
+    select coalesce(jsonb_agg(jsonb_build_array(
+               b.id, b.epoch, b.seq, b.attempts, b.email, coalesce(b.content_id, mailout.content_hash),
+               b.campaign_id, b.company_id, b.from_name, b.variables,
+               case when gap > 0 then first_slot + b.place / (step -> 'pace' ->> 'group')::integer * gap end,
+               case when coalesce(b.request_id, b.category, b.reply_to, b.headers::text, b.list_key) is not null then
+                   jsonb_build_array(b.request_id, b.category, b.reply_to, b.headers, b.list_key) end) order by b.place), '[]'),
+           array(select (c.scope, c.kind, c.key, sum(n))::usage
+                 from (select company_id, count(*) as n from begun group by company_id) by_company,
+                      mailout_charges(company_id, at, hour, day) c
+                 group by c.scope, c.kind, c.key),
+           (select count(*) from picked p where p.verdict in ('SUPPRESSED', 'SNOOZED')),
+           (select count(*) from picked p where p.verdict = 'VALIDATION_FAILED')
+    into rows, charges, suppressed, refused
+    from placed b;
 end $$;
 
 select mailout_finish_migration(21);

@@ -61,13 +61,18 @@ _LIST_AGAIN = "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? A
 _MAY_CHOOSE = """SELECT attributes FROM subscribers
     WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
 
-_MAILED = """SELECT 1 FROM campaign_queue q
+_READERS = """('', q.list_key)
+    OR {0} IN (SELECT value FROM json_each(q.segment_filter, '$.lists') WHERE q.list_key IS NULL)"""
+"""Who gets a mailout: everybody, a list, or the lists that its segment asks for."""
+
+_MAILED = f"""SELECT 1 FROM campaign_queue q
     WHERE NOT q.is_rehearsal AND NOT q.is_test
       AND coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at) >= :at
       AND (q.archived_at IS NOT NULL AND q.sent > 0  -- its messages are elsewhere: nobody can tell to whom
            OR EXISTS (SELECT 1 FROM email_outbox o JOIN import_people p ON p.email = o.email
                       WHERE o.campaign_id = q.id AND o.state IN ('SENT', 'SENT_ATTEMPT', 'UNKNOWN')
-                        AND p.import_id = :id AND p.list_key IN ('', q.list_key))) LIMIT 1"""
+                        AND p.import_id = :id AND (p.list_key IN {_READERS.format("p.list_key")})))
+    LIMIT 1"""  # noqa: S608 (constants)
 
 _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM import_people p
     LEFT JOIN subscribers s ON s.email_norm = p.email
@@ -81,10 +86,10 @@ _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM
                   SELECT 1 FROM import_people i WHERE i.import_id = p.import_id
                     AND i.email = l.email AND i.list_key = l.list_key))) END"""
 
-_WAITING = """SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.campaign_id = q.id
-    JOIN taken_back t ON t.email = o.email AND t.list_key IN ('', q.list_key)
+_WAITING = f"""SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.campaign_id = q.id
+    JOIN taken_back t ON t.email = o.email AND (t.list_key IN {_READERS.format("t.list_key")})
     WHERE q.status IN ('PENDING', 'PROCESSING') AND o.state IN ('PENDING', 'RETRY_SCHEDULED')
-    GROUP BY o.seq"""
+    GROUP BY o.seq"""  # noqa: S608 (constants)
 
 
 class SqliteSubscribers:
