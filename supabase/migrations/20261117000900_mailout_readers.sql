@@ -450,4 +450,115 @@ begin
     from placed b;
 end $$;
 
+-- A pause that is over when a letter is planned for keeps nobody out of it: claiming asks once more.
+create or replace function mailout_freeze_subscribers(id text, chunk integer, attributes jsonb default '[]') returns integer
+language plpgsql set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+    mailout campaign_queue;
+    filter jsonb;
+    last_email text;
+    added integer;
+begin
+    perform mailout_mailout($1);
+    -- Whoever is there when it begins, also if the clock has gone back since they came.
+    update campaign_queue q set freeze_started_at = coalesce(
+        q.freeze_started_at, greatest(at, (select max(s.created_at) from subscribers s)))
+    where q.id = mailout_to_uuid($1) returning * into mailout;
+    if mailout.frozen_at is not null or mailout.status = 'CANCELLED' then
+        return null;
+    end if;
+    if mailout.segment is not null then  -- taken together with the first part of the audience
+        filter := coalesce(mailout.segment_filter, mailout_take_segment(mailout));
+        mailout.segment_filter := filter;
+    end if;
+    -- Everybody (`general`), whoever is on the list, or a segment: two of the three are empty at no cost.
+    with part as materialized (
+        (select s.email_norm, s.from_name, s.attributes from subscribers s
+         where filter is null and coalesce(mailout.list_key, 'general') = 'general' and s.status = 'active'
+           and s.email_norm > mailout.freeze_cursor
+           and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= greatest(mailout.freeze_started_at, mailout.scheduled_at))
+           and not exists (select 1 from subscriptions l where l.email = s.email_norm and l.list_key = 'general'
+                           and l.unsubscribed_at is not null)
+         order by s.email_norm limit chunk)
+        union all
+        (select s.email_norm, s.from_name, s.attributes
+         from subscriptions l join subscribers s on s.email_norm = l.email
+         where filter is null and mailout.list_key <> 'general' and l.list_key = mailout.list_key and l.unsubscribed_at is null and l.email > mailout.freeze_cursor
+           and s.status = 'active' and (s.created_at is null or s.created_at <= mailout.freeze_started_at)
+           and (s.snoozed_until is null or s.snoozed_until <= greatest(mailout.freeze_started_at, mailout.scheduled_at))
+         order by l.email limit chunk)
+        union all
+        (select * from mailout_segment_part(mailout, filter, chunk) where filter is not null)
+    ), written as (
+        insert into email_outbox (id, campaign_id, company_id, email, from_name, variables, created_at)
+        select mailout_uuid(mailout.id::text, part.email_norm), mailout.id, mailout.company_id,
+               part.email_norm, part.from_name,
+               -- Only what the content uses: a million rows have to stay narrow.
+               case when $3 <> '[]' then (
+                   select jsonb_object_agg(a.key, a.value) from jsonb_each_text(mailout_attributes(part.attributes)) a
+                   where jsonb_exists($3, a.key)) end, at
+        from part order by part.email_norm
+        on conflict do nothing returning 1
+    )
+    select (select max(part.email_norm) from part), (select count(*) from written) into last_email, added;
+    update campaign_queue q
+    set freeze_cursor = coalesce(last_email, q.freeze_cursor),
+        frozen_at = case when last_email is null then at end,
+        snoozed = case when last_email is null then mailout_snoozed(mailout) else 0 end
+    where q.id = mailout.id;
+    return case when last_email is not null then added end;
+end $$;
+
+create or replace function mailout_segment_part(mailout campaign_queue, filter jsonb, chunk integer)
+returns table (email_norm text, from_name text, attributes jsonb)
+language plpgsql set search_path = public as $$
+begin
+    return query execute 'select s.email_norm, s.from_name, s.attributes from subscribers s where s.email_norm > $1'
+        ' and (s.created_at is null or s.created_at <= $2) and ' || mailout_audience(mailout.list_key, filter -> 'tree', greatest(mailout.freeze_started_at, mailout.scheduled_at), true)
+        || ' order by s.email_norm limit $3' using mailout.freeze_cursor, mailout.freeze_started_at, chunk;
+end $$;
+
+create or replace function mailout_snoozed(mailout campaign_queue) returns bigint
+language plpgsql stable set search_path = public as $$
+declare
+    n bigint;
+begin
+    execute 'select count(*) from subscribers s where (s.created_at is null or s.created_at <= $1) and '
+        || mailout_audience(mailout.list_key, mailout.segment_filter -> 'tree', greatest(mailout.freeze_started_at, mailout.scheduled_at), true, true)
+        into n using mailout.freeze_started_at;
+    return n;
+end $$;
+
+create or replace function mailout_take_segment(mailout campaign_queue) returns jsonb
+language plpgsql set search_path = public as $$
+declare
+    taken jsonb;
+    removed text;
+    people bigint;
+begin
+    select jsonb_build_object('text', g.filter, 'hash', g.hash, 'tree', g.tree, 'lists', mailout_segment_lists(g.tree))
+    into taken from segments g where g.name = mailout.segment for share;
+    if taken is null then
+        raise exception 'There is no segment %.', mailout.segment
+            using errcode = 'PT404', hint = '`mailout segments list` shows them.';
+    end if;
+    select coalesce(q.subject, asked.id) into removed
+    from (select leaf #>> '{1}' as id from jsonb_path_query(taken -> 'tree', 'strict $.** ? (@.type() == "array" && (@[0] == "got" || @[0] == "clicked"))') leaf) asked
+    left join campaign_queue q on q.id = mailout_to_uuid(asked.id)
+    where q.id is null or q.archived_at is not null limit 1;
+    if removed is not null then
+        raise exception 'Nobody knows any more who got “%”: retention has removed its messages.', removed
+            using errcode = 'PT400', hint = 'Take this condition out of the filter.';
+    end if;
+    -- Of whom it takes a part: everybody on the list; without one, on general or on a list that the segment asks for.
+    execute 'select count(*) from subscribers s where ' || mailout_audience(mailout.list_key, case when mailout.list_key is null then (
+        select jsonb_build_array('or', jsonb_build_array('list', 'general')) || coalesce(jsonb_agg(jsonb_build_array('list', l.key)), '[]')
+        from jsonb_array_elements_text(taken -> 'lists') as l (key)) end, greatest(mailout.freeze_started_at, mailout.scheduled_at)) into people;
+    taken := taken || jsonb_build_object('of', people);
+    update campaign_queue q set segment_filter = taken where q.id = mailout.id;
+    return taken;
+end $$;
+
 select mailout_finish_migration(21);
