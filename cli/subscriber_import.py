@@ -195,6 +195,8 @@ def show_counts(found: PeopleImport, counts: ImportCounts) -> None:
     )
     if counts.kept_status:
         say(f"{counts.kept_status:,} had unsubscribed or bounced before, and the file does not change that.")
+    if counts.stayed_off:
+        say(f"{counts.stayed_off:,} had left these lists, or chose others, and stay off.")
     if counts.forgotten:
         say(f"{counts.forgotten:,} had asked to be forgotten: not brought back.")
     for reason, n in found.dropped.items():

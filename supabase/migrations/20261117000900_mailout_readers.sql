@@ -245,6 +245,8 @@ begin
             left join merged m on m.email_norm = g.email_norm
             left join added a on a.email_norm = g.email_norm
             where said.status <> coalesce(m.status, a.status, g.status)),
+        'stayed_off', (select count(distinct g.email_norm) from given g join subscriptions l on l.email = g.email_norm
+                       where l.unsubscribed_at is not null and g.lists ? l.list_key),
         'forgotten', given_to_us - jsonb_array_length(people)
     ) into counts;
     delete from desk_unsubscribes d using jsonb_to_recordset(people) as g (email_norm text, status text)

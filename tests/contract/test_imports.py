@@ -10,6 +10,7 @@ from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.people_import import import_people, read_people
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
@@ -189,6 +190,20 @@ def test_who_complained_about_a_single_mail_is_in_no_audience_of_a_later_import(
     assert person["status"] == "unsubscribed"
     assert person["complained_at"] is not None
     assert store.audience_size(None) == 1
+
+
+def test_who_is_off_a_list_is_counted_when_a_file_would_put_them_on_it(store: Store) -> None:
+    """Whoever joined by the form is off every list that they did not choose: nobody should wonder later."""
+    store.put(LIST_TABLE, [List("members", "Members")])
+    subscribe(store, BOB, lists=("members",))
+    confirm(store, ANN, "weekly")
+    subscribe(store, CYN, lists=("members", "weekly"))
+    for key in ("members", "weekly"):
+        store.unsubscribe(CYN, key)
+    rows = [SubscriberRow(email, email, lists=("members", "weekly")) for email in (ANN, BOB, CYN)]
+    counts = store.import_subscribers(rows)
+    assert (counts.updated, counts.unchanged, counts.stayed_off) == (1, 2, 2)
+    assert store.import_subscribers(rows, own_sign_up=True).stayed_off == 0
 
 
 @pytest.mark.parametrize("is_erased", [False, True])

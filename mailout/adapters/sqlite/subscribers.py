@@ -132,13 +132,14 @@ class SqliteSubscribers:
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
             tx.executemany("DELETE FROM desk_unsubscribes WHERE email = ?", [(one[0],) for one in told])
-            places = _join_lists(tx, rows, keys, now)
+            places, stayed_off = _join_lists(tx, rows, keys, now)
             added, joined = merged.keys() - known.keys(), {email for email, _ in places}
             counts = ImportCounts(
                 added=len(added),
                 updated=len((changed | joined) - added),
                 unchanged=len(merged.keys() - changed - joined),
                 kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
+                stayed_off=stayed_off,
                 forgotten=len(stay_away),
             )
             _note_added(tx, import_id, rows, added, places)
@@ -234,23 +235,24 @@ class SqliteSubscribers:
 
 def _join_lists(
     tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str, now: float
-) -> set[tuple[str, str]]:
+) -> tuple[set[tuple[str, str]], int]:
     """Who came onto a list, or is known to have left it. Who unsubscribed from one stays off it: only they
-    themselves may come back."""
+    themselves may come back. How many those are."""
     known = {
-        (row["email"], row["list_key"])
+        (row["email"], row["list_key"]): row["unsubscribed_at"]
         for row in tx.execute(
-            "SELECT email, list_key FROM subscriptions WHERE email IN (SELECT value FROM json_each(?))",
+            "SELECT * FROM subscriptions WHERE email IN (SELECT value FROM json_each(?))",
             (keys,),
         )
     }
-    gone = {(row.email_norm, key) for row in rows for key in row.left_lists} - known
-    new = {(row.email_norm, key) for row in rows for key in row.lists} - known | gone
+    asked = {(row.email_norm, key) for row in rows for key in row.lists}
+    gone = {(row.email_norm, key) for row in rows for key in row.left_lists} - known.keys()
+    new = asked - known.keys() | gone
     tx.executemany(
         "INSERT INTO subscriptions (email, list_key, unsubscribed_at) VALUES (?, ?, ?)",
         [(*one, now if one in gone else None) for one in sorted(new)],
     )
-    return new
+    return new, len({one[0] for one in asked if known.get(one) is not None})
 
 
 def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:

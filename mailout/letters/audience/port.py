@@ -43,6 +43,7 @@ class ImportCounts:
     updated: int = 0
     unchanged: int = 0
     kept_status: int = 0  # the file said less than the store knew
+    stayed_off: int = 0  # people who are off a list that the file would put them on
     forgotten: int = 0  # erased at their own request: an import does not bring them back
 
     def __add__(self, more: ImportCounts) -> ImportCounts:
