@@ -197,6 +197,8 @@ def show_counts(found: PeopleImport, counts: ImportCounts) -> None:
     )
     if counts.kept_status:
         say(f"{counts.kept_status:,} had unsubscribed or bounced before, and the file does not change that.")
+    if counts.stayed_off:
+        say(f"{counts.stayed_off:,} had left these lists, or chose others, and stay off.")
     if counts.forgotten:
         say(f"{counts.forgotten:,} had asked to be forgotten: not brought back.")
     for reason, n in found.dropped.items():
@@ -254,7 +256,7 @@ def undo(
 ) -> None:
     """Undo an import: remove what it added, unless it was mailed.
 
-    People who have since changed their status, or were in another import, stay.
+    People who get no mail, changed their status since, or were in another import stay.
     """
     engine = open_engine()
     if id is None:
@@ -270,7 +272,7 @@ def undo(
     lists = count(done.lists, "list entry", "list entries")
     say(f"{count(done.people, 'person', 'people')} and {lists} removed.")
     if done.kept:
-        say(f"{done.kept:,} stay: they changed their status since then, or are in another import too.")
+        say(f"{done.kept:,} stay: they get no mail, changed their status, or are in another import.")
 
 
 def _list(engine: Engine, json: bool) -> None:

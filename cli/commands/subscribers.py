@@ -24,6 +24,7 @@ from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import people_lines, safe
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_changes import list_for
+from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.places import split_places
 from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow
@@ -49,7 +50,7 @@ def export(
         _export_consents(store, out)
         return
     with writing(out) as file:
-        file.writelines(people_lines(lambda: every(store, subscriber_rows.SUBSCRIBERS)))
+        file.writelines(people_lines(store, subscriber_rows.Wanted()))
     if out is not None:
         written = sum(subscriber_rows.subscriber_counts(store).values())
         note(f"{count(written, 'person', 'people')} written to {out}.")
@@ -143,12 +144,12 @@ def add(
         raise UsageError(
             f"{norm} asked to be forgotten.", remedy="If they have signed up again themselves: --signed-up."
         )
-    if signed_up:
-        store.resubscribe(norm, None)
     person = _with_times(subscriber_rows.subscriber(store, norm))
     stands = "added" if counts.added else "on the list"
     if person["status"] != "active":
         stands = f"{person['status']} and stays so"
+    elif (key or GENERAL) in {one["list_key"] for one in person["lists"] if one["unsubscribed_at"]}:
+        stands = f"off the list {key or GENERAL} and stays off it"
     text = f"{norm} is {stands}."
     if is_new_list:
         text += f" The list {key} is new; `mailout lists edit {key}` names it."

@@ -130,7 +130,7 @@ def undo(act: AdminAct) -> Response:
         return go_to("/people/import", error.message)
     said = f"{done.people:,} people and {done.lists:,} list entries were removed."
     if done.kept:
-        said += f" {done.kept:,} stay: they changed their status since, or were in another import."
+        said += f" {done.kept:,} stay: they get no mail, changed their status, or were in another import."
     return act.done("undid an import", act.form.get("id"), said)
 
 
@@ -189,6 +189,8 @@ def _import(store: Subscribers, path: Path, form: Form, by: str) -> str:
     said += f" {counts.unchanged:,} as before."
     if counts.kept_status:
         said += f" {counts.kept_status:,} had unsubscribed or bounced before and stay so."
+    if counts.stayed_off:
+        said += f" {counts.stayed_off:,} had left these lists, or chose others, and stay off."
     if counts.forgotten:
         said += f" {counts.forgotten:,} had asked to be forgotten and were not brought back."
     return said

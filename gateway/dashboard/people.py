@@ -81,8 +81,7 @@ def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
 @routes.get("/people.csv")
 def export(visit: Admin) -> Response:
     """Whoever is filtered, all of them."""
-    wanted = _wanted(_asked(visit.request))
-    lines = people_lines(lambda: subscriber_rows.matching(visit.desk.store, wanted))
+    lines = people_lines(visit.desk.store, _wanted(_asked(visit.request)))
     headers = {"Content-Disposition": 'attachment; filename="people.csv"', "Cache-Control": "no-store"}
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -109,6 +108,7 @@ def person(visit: Admin, email: str = "", message: str = "") -> Response:
         messages=[one for one in messages if not _is_trial(one)],
         tried=[one for one in messages if _is_trial(one)],
         single=single,
+        on_lists=_on_lists(known) if known else (),
         undo=_undoable(visit.desk, known) if known else {},
         events=feedback_rows.delivery_events(store, email=norm, limit=50),
         chosen=message,
@@ -236,6 +236,12 @@ def _only_mail(desk: Desk, q: str) -> str:
 
 def _is_trial(message: MailoutMessage) -> bool:
     return message["is_test"] or message["is_rehearsal"]
+
+
+def _on_lists(person: SubscriberDetails) -> Sequence[str]:
+    """`general` is everybody's, also without a row."""
+    rows = {GENERAL: True} | {one["list_key"]: not one["unsubscribed_at"] for one in person["lists"]}
+    return [key for key, is_on in rows.items() if is_on]
 
 
 def _undoable(desk: Desk, person: SubscriberDetails) -> Mapping[str, float]:

@@ -149,7 +149,7 @@ class Preferences(LetterLinks):
         else:
             key = who.list_key
             one = list_rows.list_or_none(self.store, key) or List(key, key)
-            found = [one] if one.public or key in on else []
+            found = [one] if one.public or on.get(key) else []
         found.sort(key=lambda one: (one.key != GENERAL, one.name.casefold(), one.key))
         return [(one, on.get(one.key, False)) for one in found]
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
+from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import subscriber_rows
+from mailout.letters.audience.list_rows import LIST_TABLE, List
+from mailout.letters.audience.people_import import import_people, read_people
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.outbox.delivery.states import State
+from mailout.readers.confirmations import erase_unconfirmed
+from mailout.readers.port import CONFIRM_SECONDS, Confirmed
 from mailout.store import Store
-from tests.clocks import NOON
+from tests.clocks import NOON, FakeClock
 from tests.contract.scenes import Sender, assert_ledger, enqueue, freeze, result, states, subscribe
 from tests.contract.stores import StoreFactory
 from tests.contract.test_events import hear
+from tests.contract.test_join import ask, confirm
 from tests.ses_events import ses_event
 
 ANN, BOB, CYN = "ann@example.org", "bob@example.org", "cyn@example.org"
@@ -103,6 +111,25 @@ def test_who_has_spoken_for_themselves_since_stays(store: Store, factory: StoreF
     assert known(store) == [ANN, BOB]
 
 
+@pytest.mark.parametrize("status", ["unsubscribed", "bounced"])
+def test_a_no_that_came_with_the_import_stays(store: Store, factory: StoreFactory, status: str) -> None:
+    """They may have said it themselves since, and that is written nowhere else."""
+    bring(store, FIRST, ANN, status=status)
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, None)
+    assert store.undo_import(FIRST) == Undone(people=0, lists=0, kept=1)
+    bring(store, SECOND, ANN)
+    assert subscriber_rows.subscriber(store, ANN)["status"] == status
+
+
+def test_who_wants_to_stay_on_a_list_stays_on_it(store: Store) -> None:
+    bring(store, FIRST, ANN, BOB, lists=("news",))
+    store.unsubscribe(ANN, "news")
+    assert store.resubscribe(ANN, "news")
+    assert store.undo_import(FIRST) == Undone(people=1, lists=0, kept=1)
+    assert store.audience_size("news") == 1
+
+
 def test_who_came_again_with_another_import_or_by_hand_stays(store: Store) -> None:
     bring(store, FIRST, ANN, BOB, CYN)
     bring(store, SECOND, ANN)
@@ -163,3 +190,69 @@ def test_who_complained_about_a_single_mail_is_in_no_audience_of_a_later_import(
     assert person["status"] == "unsubscribed"
     assert person["complained_at"] is not None
     assert store.audience_size(None) == 1
+
+
+def test_who_is_off_a_list_is_counted_when_a_file_would_put_them_on_it(store: Store) -> None:
+    """Whoever joined by the form is off every list that they did not choose: nobody should wonder later."""
+    store.put(LIST_TABLE, [List("members", "Members")])
+    subscribe(store, BOB, lists=("members",))
+    confirm(store, ANN, "weekly")
+    subscribe(store, CYN, lists=("members", "weekly"))
+    for key in ("members", "weekly"):
+        store.unsubscribe(CYN, key)
+    rows = [SubscriberRow(email, email, lists=("members", "weekly")) for email in (ANN, BOB, CYN)]
+    counts = store.import_subscribers(rows)
+    assert (counts.updated, counts.unchanged, counts.stayed_off) == (1, 2, 2)
+    assert store.import_subscribers(rows, own_sign_up=True).stayed_off == 0
+
+
+@pytest.mark.parametrize("is_erased", [False, True])
+def test_an_address_that_bounced_for_good_is_in_no_audience_of_a_later_import(
+    store: Store, factory: StoreFactory, is_erased: bool
+) -> None:
+    """Of a receipt, a sign-up, a notification: each letter more to it costs the sender's reputation."""
+    if is_erased:
+        ask(store)
+        hear(store, ses_event("Bounce", ANN))
+        factory.set_now(NOON + CONFIRM_SECONDS + 60)
+        assert erase_unconfirmed(store) == 1
+    else:
+        hear(store, ses_event("Bounce", ANN))
+    counts = store.import_subscribers([SubscriberRow(ANN, ANN), SubscriberRow(BOB, BOB)])
+    assert (counts.added, counts.kept_status) == (2, 1)
+    person = subscriber_rows.subscriber(store, ANN)
+    assert (person["status"], person["bounce_type"]) == ("bounced", "Permanent")
+    assert store.audience_size(None) == 1
+
+
+def test_what_people_left_and_who_complained_comes_along_to_another_store(
+    store: Store, factory: StoreFactory, tmp_path: Path
+) -> None:
+    """Else everybody gets again what they took themselves off."""
+    subscribe(store, ANN, BOB, CYN, lists=("weekly",))
+    store.unsubscribe(ANN, "general")
+    store.unsubscribe(BOB, "weekly")
+    hear(store, ses_event("Complaint", CYN))
+    path = tmp_path / "people.csv"
+    path.write_text("".join(people_lines(store, subscriber_rows.Wanted())), encoding="utf-8")
+    store = factory.make(FakeClock())
+    subscribe(store, CYN)
+    _, counts = import_people(store, read_people(path), by="ops")
+    assert (counts.added, counts.updated, counts.unchanged) == (2, 1, 0)
+    assert store.audience_sample(None, None, 9) == [BOB]
+    assert store.audience_sample("weekly", None, 9) == [ANN]
+    person = subscriber_rows.subscriber(store, CYN)
+    assert (person["status"], person["complained_at"]) == ("unsubscribed", NOON)
+    assert confirm(store, CYN) is Confirmed.COMPLAINED
+    factory.set_now(NOON + 60)
+    assert import_people(store, read_people(path), by="ops")[1].unchanged == 3
+
+
+def test_undoing_an_import_takes_back_also_people_who_were_off_a_list_in_its_file(store: Store) -> None:
+    row = SubscriberRow(ANN, ANN, lists=("news",), left_lists=("general", "news"))
+    store.put(IMPORT_TABLE, [ImportRecord(FIRST, "ops", "people.csv", {}, {})])
+    store.import_subscribers([row], import_id=FIRST)
+    assert store.audience_size("news") == 0, "of two words about one list, the no counts"
+    assert store.undo_import(FIRST).people == 1
+    subscribe(store, ANN)
+    assert store.audience_size(None) == 0, "undoing reactivates nobody"

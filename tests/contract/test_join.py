@@ -17,7 +17,7 @@ from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import LIST_TABLE, List
-from mailout.letters.audience.port import ImportRecord, SubscriberRow
+from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.letters.content.model import Content, mark
 from mailout.outbox.delivery import outbox_rows
@@ -322,6 +322,44 @@ def test_a_link_that_is_followed_twice_does_nothing_the_second_time(
     assert subscriber_rows.subscriber(store, ANN)["status"] == "unsubscribed"
     factory.set_now(NOON + 120)
     assert confirm(store, at=NOON + 100) is Confirmed.JOINED, "a new sign-up does"
+
+
+@pytest.mark.parametrize("status", ["active", "unsubscribed", "bounced", None])
+@pytest.mark.parametrize("list_key", ["news", None])
+def test_an_old_link_brings_nobody_back_who_left_after_it(
+    store: Store, factory: StoreFactory, status: str | None, list_key: str | None
+) -> None:
+    """However they stood when they left: the last word is the one that counts."""
+    if status is not None:
+        subscribe(store, ANN, status=status, lists=("news",))
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, list_key)
+    before = store.select(subscriber_rows.SUBSCRIPTIONS, {"email": ANN})
+    assert confirm(store) is Confirmed.OVER
+    assert store.select(subscriber_rows.SUBSCRIPTIONS, {"email": ANN}) == before
+    factory.set_now(NOON + 120)
+    assert confirm(store, ANN, "weekly", at=NOON + 30) is (
+        Confirmed.OVER if list_key is None else Confirmed.JOINED
+    ), "another list than the one that they left"
+    assert confirm(store, at=NOON + 100) is Confirmed.JOINED, "a new sign-up does"
+
+
+def test_an_old_link_brings_nobody_back_who_left_through_ses(store: Store, factory: StoreFactory) -> None:
+    subscribe(store, ANN)
+    hear(store, ses_event("Subscription", ANN, at=NOON + 60))
+    factory.set_now(NOON + 120)
+    assert confirm(store) is Confirmed.OVER
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_who_joins_again_gets_letters_at_once(store: Store, leaves: bool) -> None:
+    """A pause from before would last for months after "You are subscribed"."""
+    subscribe(store, ANN)
+    store.choose(ANN, Choice(snooze_seconds=90 * DAY_SECONDS))
+    if leaves:
+        store.unsubscribe(ANN, None)
+    assert confirm(store) is Confirmed.JOINED
+    assert store.audience_size("news") == 1
 
 
 def test_two_clicks_at_once_are_one_consent(factory: StoreFactory) -> None:

@@ -20,6 +20,7 @@ from mailout.letters.audience.port import Choice, ImportCounts, SubscriberRow
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.feedback.port import UNDO_SECONDS
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
 from tests.clocks import NOON
@@ -357,6 +358,37 @@ def test_who_was_forgotten_may_sign_up_and_is_then_like_everybody(store: Store) 
     assert store.import_subscribers([SubscriberRow(ANN, ANN)]) == ImportCounts(unchanged=1)
 
 
+@pytest.mark.parametrize("how", ["themselves", "file", "dashboard"])
+def test_who_signs_up_again_gets_everything_that_they_asked_for(
+    store: Store, factory: StoreFactory, how: str
+) -> None:
+    """`subscribers add --signed-up`: whoever said no before, and from which list they were taken."""
+    subscribe(store, ANN, lists=["weekly"])
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ANN, "weekly")
+    if how == "themselves":
+        store.unsubscribe(ANN, None)
+    elif how == "file":
+        subscribe(store, ANN, status="unsubscribed")
+    else:
+        store.unsubscribe_by_hand(ANN, None)
+    subscribe(store, ANN, lists=["weekly"])
+    assert store.audience_size(None) + store.audience_size("weekly") == 0, "no import brings them back"
+    store.import_subscribers([SubscriberRow(ANN, ANN, lists=["weekly"])], own_sign_up=True)
+    assert (store.audience_size(None), store.audience_size("weekly")) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["complaint", "bounce"])
+def test_not_even_their_own_sign_up_at_the_desk_passes_a_complaint_or_a_bounce(
+    store: Store, how: str
+) -> None:
+    subscribe(store, ANN)
+    sent(store, ANN)
+    hear(store, ses_event(how.title()))
+    store.import_subscribers([SubscriberRow(ANN, ANN)], own_sign_up=True)
+    assert store.audience_size(None) == 0
+
+
 def test_what_is_kept_of_a_forgotten_address_tells_nobody_whose_it_was(
     store: Store, factory: StoreFactory
 ) -> None:
@@ -411,6 +443,27 @@ def test_a_reader_s_own_unsubscribe_is_never_undone_by_others(store: Store, fact
     store.unsubscribe(BOB, None)  # and then he does it himself, too
     assert not store.undo_unsubscribe(BOB, None)
     assert store.resubscribe(BOB, None)
+
+
+def test_who_is_on_general_as_everybody_is_can_be_taken_off_it_alone(store: Store) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    assert not store.unsubscribe_by_hand(BOB, "general"), "a stranger is on no list"
+    assert store.unsubscribe_by_hand(ANN, "general")
+    assert not store.unsubscribe_by_hand(ANN, "general")
+    assert (store.audience_size(None), store.audience_size("weekly")) == (0, 1)
+    assert store.undo_unsubscribe(ANN, "general")
+    assert store.audience_size(None) == 1
+
+
+@pytest.mark.parametrize("list_key", [None, "staff"])
+def test_what_the_dashboard_ended_is_not_undone_by_an_old_letter(store: Store, list_key: str | None) -> None:
+    """Who was taken off a private list has its letters still, and so has whoever they forwarded them to."""
+    subscribe(store, ANN, lists=["staff"])
+    assert store.unsubscribe_by_hand(ANN, list_key)
+    assert not store.resubscribe(ANN, list_key, UNDO_SECONDS)
+    assert store.audience_size("staff") == 0
+    assert store.undo_unsubscribe(ANN, list_key)
+    assert store.resubscribe(ANN, list_key, UNDO_SECONDS), "they had not left at all"
 
 
 @pytest.mark.parametrize("how", ["complaint", "file"])

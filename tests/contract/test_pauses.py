@@ -15,9 +15,10 @@ from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import State
 from mailout.outbox.feedback.ingest import ingest
 from mailout.outbox.feedback.port import Received
+from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.port import Recipient
 from mailout.store import Store
-from tests.clocks import FakeClock
+from tests.clocks import NOON, FakeClock
 from tests.contract.articles import TEX, UNA, engine_on, settle_in
 from tests.contract.scenes import (
     Sender,
@@ -51,6 +52,24 @@ def test_who_paused_is_no_part_of_an_audience_and_is_counted(store: Store, list_
     assert freeze(store, id, chunk=1) == 2
     assert set(states(store, id)) == {ANN, CYD}
     assert store.mailout(id).snoozed == 1
+
+
+@pytest.mark.parametrize("to", [{}, {"list_key": "weekly"}, {"segment": "all"}])
+def test_who_paused_gets_a_letter_that_is_planned_for_when_the_pause_is_over(
+    store: Store, factory: StoreFactory, to: dict[str, str]
+) -> None:
+    """The audience is written weeks before: they asked for 30 days, and not for longer."""
+    segment_names.save(store, "all", "in list weekly")
+    store.choose(BOB, PAUSE)
+    store.choose(CYD, Choice(snooze_seconds=90 * DAY))
+    id = enqueue(store, scheduled_at=NOON + 40 * DAY, **to)
+    freeze(store, id)
+    assert (set(states(store, id)), store.mailout(id).snoozed) == ({ANN, BOB}, 1)
+    assert store.mailout(id).reach == ("2 of 2" if "segment" in to else None)
+    factory.set_now(NOON + 40 * DAY)
+    store.choose(ANN, PAUSE)
+    store.start(id, "worker")
+    assert [one.email for one in Sender(store, id).begin(9)] == [BOB]
 
 
 def test_a_pause_counts_only_for_the_lists_a_person_is_on(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from mailout.base.errors import MailoutError, NotFound, StoreError, UsageError
 from mailout.base.ids import mailout_id
 from mailout.letters.audience.list_rows import LIST_TABLE, List
-from mailout.letters.audience.port import Choice, SubscriberRow
+from mailout.letters.audience.port import Choice, ImportRecord, SubscriberRow
 from mailout.letters.audience.segment_tree import Segment, SegmentError, Tree, fold, lists_of
 from mailout.letters.audience.segments import read_segment
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
 from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.outbox.delivery.states import State
@@ -249,6 +251,49 @@ def test_several_lists_are_reached_at_once_and_each_person_once(store: Store, fa
     begun = {one.email for one in Sender(store, id).begin(10)}
     assert begun == {"ann@example.org", "bob@example.org", "cyd@example.org"}
     assert states(store, id)["dan@example.org"] is State.SUPPRESSED
+
+
+def test_who_leaves_the_list_that_a_segment_asks_for_gets_no_letter_to_it(
+    store: Store, factory: StoreFactory
+) -> None:
+    """Also who is on `general`, as everybody is. By another part of the filter they are still meant."""
+    ann, bob, cyd, dan = (f"{name}@example.org" for name in ("ann", "bob", "cyd", "dan"))
+    subscribe(store, ann, dan, lists=("a",), attributes={"city": "Porto"})
+    subscribe(store, bob, lists=("a", "b"))
+    subscribe(store, cyd, lists=("a",))
+    store.unsubscribe(dan, "a")
+    factory.set_now(NOON + 60)
+    segment_names.save(store, "both", "in list a or in list b or city = Porto")
+    id = enqueue(store, segment="both")
+    assert freeze(store, id) == 4
+    store.start(id, "worker")
+    factory.set_now(NOON + 120)
+    for email in (ann, bob):
+        store.unsubscribe_by_hand(email, "a")
+    assert {one.email for one in Sender(store, id).begin(10)} == {bob, cyd, dan}
+    assert states(store, id)[ann] is State.SUPPRESSED
+
+
+def test_an_undone_import_sends_nothing_to_a_segment_of_its_list(store: Store) -> None:
+    subscribe(store, "ann@example.org", "bob@example.org")
+    record = ImportRecord("3f2a0000-0000-8000-8000-00000000000d", "me", "people.csv", {}, {})
+    store.put(IMPORT_TABLE, [record])
+    people = [SubscriberRow(email, email, lists=("a",)) for email in ("ann@example.org", "bob@example.org")]
+    store.import_subscribers(people, import_id=record.id)
+    segment_names.save(store, "of a", "in list a")
+    waiting = enqueue(store, segment="of a")
+    freeze(store, waiting)
+    assert store.undo_import(record.id).lists == 2
+    assert set(states(store, waiting).values()) == {State.SUPPRESSED}
+    again = replace(record, id="3f2a0000-0000-8000-8000-00000000000e")
+    store.put(IMPORT_TABLE, [again])
+    store.import_subscribers(people, import_id=again.id)
+    sent = enqueue(store, "another", segment="of a")
+    freeze(store, sent)
+    store.start(sent, "worker")
+    Sender(store, sent).begin_one()
+    with pytest.raises(StoreError, match="were mailed"):
+        store.undo_import(again.id)
 
 
 def test_a_list_of_the_letter_is_not_widened_by_its_segment(store: Store) -> None:

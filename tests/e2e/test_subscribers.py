@@ -166,6 +166,10 @@ def test_one_person_is_added_leaves_and_comes_back_by_their_own_wish(mailout: Co
     assert (
         mailout("subscribers", "add", "ana@example.org", "--signed-up", "--json").data["status"] == "active"
     )
+    mailout("subscribers", "unsubscribe", "ana@example.org", "--list", "news")
+    to_news = ("subscribers", "add", "ana@example.org", "--list", "news")
+    assert "is off the list news and stays off it." in mailout(*to_news).out
+    assert "is on the list." in mailout(*to_news, "--signed-up").out
 
 
 def test_everything_known_of_a_person_is_shown(mailout: Commands) -> None:

@@ -223,6 +223,18 @@ def test_nobody_joins_a_private_list_that_they_were_never_on(
     assert lists(store) == {"weekly", "staff"}
 
 
+def test_nobody_comes_back_to_a_private_list_that_they_were_taken_off(
+    gateway: Client, store: SqliteStore
+) -> None:
+    """Its letters are still in their mailbox, and each has the link."""
+    store.unsubscribe_by_hand(ANN, "staff")
+    path = link(list_key="staff")
+    assert 'name="list"' not in gateway.get(path).text
+    assert gateway.post(path, data={"shown": ["staff"], "list": ["staff"]}).status_code == 200
+    kept = gateway.post(path.replace("preferences", "unsubscribe"), data={"action": "keep"})
+    assert (kept.status_code, lists(store)) == (409, {"weekly"})
+
+
 @pytest.mark.parametrize("gone", ["unsubscribed", "bounced", "complained", "forgotten"])
 def test_nobody_who_is_gone_comes_back_by_it(gateway: Client, store: SqliteStore, gone: str) -> None:
     if gone == "unsubscribed":

@@ -15,6 +15,9 @@ from mailout.base.ids import keyed_hash
 from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.feedback.port import Forgotten
 
+_FOR_GOOD = """(e.event_type = 'spamreport'
+    OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))"""
+
 
 class SqliteForgetting:
     """Fulfils the part of `Feedback` that is about erasing."""
@@ -126,16 +129,18 @@ def forgotten_among(tx: sqlite3.Connection, emails: Iterable[str]) -> set[str]:
     return _among_hashes(tx, "forgotten WHERE true", emails)
 
 
-def complainers_among(tx: sqlite3.Connection, emails: Collection[str]) -> set[str]:
-    """Those who complained about a mail, without being subscribers."""
+def feedback_among(tx: sqlite3.Connection, emails: Collection[str]) -> set[tuple[str, str]]:
+    """Those who complained about a mail, or whose mail bounced for good, without being subscribers."""
     found = tx.execute(
-        "SELECT e.email FROM json_each(?) a CROSS JOIN delivery_events e"
-        " ON e.email = a.value AND e.event_type = 'spamreport'",
+        "SELECT e.email, e.event_type FROM json_each(?) a CROSS JOIN delivery_events e"  # noqa: S608 (a constant)
+        f" ON e.email = a.value AND {_FOR_GOOD}",
         (json.dumps(list(emails)),),
     )
-    return {email for (email,) in found} | _among_hashes(
-        tx, "erased_feedback WHERE what = 'spamreport'", emails
-    )
+    return {(row["email"], row["event_type"]) for row in found} | {
+        (email, what)
+        for what in ("spamreport", "bounce")
+        for email in _among_hashes(tx, f"erased_feedback WHERE what = '{what}'", emails)
+    }
 
 
 def _among_hashes(tx: sqlite3.Connection, rows: str, emails: Iterable[str]) -> set[str]:
@@ -154,10 +159,8 @@ def _among_hashes(tx: sqlite3.Connection, rows: str, emails: Iterable[str]) -> s
 def keep_feedback(tx: sqlite3.Connection, email: str, *kinds: str) -> None:
     """Before the address is erased: that somebody complained, or that mail bounced for good, stays known."""
     tx.execute(
-        "INSERT INTO erased_feedback SELECT DISTINCT :hash, what FROM ("
-        " SELECT e.event_type AS what FROM delivery_events e WHERE e.email = :email AND"
-        "  (e.event_type = 'spamreport'"
-        "   OR (e.event_type = 'bounce' AND e.detail ->> '$.bounceType' = 'Permanent'))"
+        "INSERT INTO erased_feedback SELECT DISTINCT :hash, what FROM ("  # noqa: S608 (a constant)
+        f" SELECT e.event_type AS what FROM delivery_events e WHERE e.email = :email AND {_FOR_GOOD}"
         " UNION SELECT 'spamreport' FROM subscribers s"
         "  WHERE s.email_norm = :email AND s.complained_at IS NOT NULL)"
         " WHERE what IN (SELECT value FROM json_each(:kinds)) ON CONFLICT DO NOTHING",

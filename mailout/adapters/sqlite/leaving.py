@@ -9,6 +9,7 @@ from typing import Any
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.feedback import EventBatch, count
 from mailout.adapters.sqlite.forgetting import forgotten_among
+from mailout.adapters.sqlite.segments import on_list
 from mailout.base.ids import uuid_of
 from mailout.outbox.feedback.port import METRIC_OF, UNDO_SECONDS, Effect, EventType
 
@@ -52,6 +53,12 @@ class SqliteLeaving:
             now = self.db.clock.now()
             if within is not None and _left_before(tx, email_norm, list_key, now - within):
                 return False
+            by_hand = "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ?"
+            if (
+                not _is_subscribed(tx, email_norm, list_key)
+                and tx.execute(by_hand, (email_norm, list_key or "")).fetchone()
+            ):
+                return False  # not their act, so not theirs to take back
             return _resubscribe(tx, now, email_norm, list_key)
 
 
@@ -116,6 +123,7 @@ def _resubscribe(tx: sqlite3.Connection, now: float, email: str, list_key: str |
             "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?",
             (email, list_key),
         )
+    tx.execute("DELETE FROM import_people WHERE email = ?", (email,))  # they have spoken for themselves
     if left["at"] is not None:
         _take_back(tx, email, list_key, left["at"])
     return True
@@ -129,7 +137,7 @@ def _is_subscribed(tx: sqlite3.Connection, email: str, list_key: str | None) -> 
     if list_key is None:
         sql = "SELECT 1 FROM subscribers WHERE email_norm = ?1 AND status = 'active' AND ?2 IS NULL"
     else:
-        sql = "SELECT 1 FROM subscriptions WHERE email = ?1 AND list_key = ?2 AND unsubscribed_at IS NULL"
+        sql = f"SELECT 1 FROM subscribers WHERE email_norm = ?1 AND {on_list('email_norm', '?2')}"  # noqa: S608
     return tx.execute(sql, (email, list_key)).fetchone() is not None
 
 

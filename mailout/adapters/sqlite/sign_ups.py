@@ -32,7 +32,9 @@ _UNCONFIRMED = """NOT EXISTS (SELECT 1 FROM consents c WHERE c.email = o.email A
 
 
 _LEFT_SINCE = """SELECT 1 FROM subscribers WHERE email_norm = ?1 AND status = 'unsubscribed' AND left_at > ?2
-    UNION ALL SELECT 1 FROM forgotten WHERE hash = ?3 AND at > ?2"""
+    UNION ALL SELECT 1 FROM forgotten WHERE hash = ?3 AND at > ?2
+    UNION ALL SELECT 1 FROM delivery_events WHERE email = ?1 AND event_type = 'unsubscribe' AND event_at > ?2
+        AND coalesce(detail ->> '$.list_key' IN (SELECT value FROM json_each(?4)), true)"""
 """Whoever asked to join and then left, or had their data erased, has changed their mind."""
 
 
@@ -77,7 +79,8 @@ class SqliteSignUps:
             new = sorted(set(confirmation.lists) - {row["list_key"] for row in done})
             if not new:
                 return _as_it_stands(tx, email, confirmation.lists)
-            if tx.execute(_LEFT_SINCE, (email, confirmation.at, hashed(tx, email))).fetchone() is not None:
+            since = (email, confirmation.at, hashed(tx, email), json.dumps(list(confirmation.lists)))
+            if tx.execute(_LEFT_SINCE, since).fetchone() is not None:
                 return Confirmed.OVER
             release_forgotten(tx, [email])
             row = tx.execute("SELECT status FROM subscribers WHERE email_norm = ?", (email,)).fetchone()
@@ -90,7 +93,10 @@ class SqliteSignUps:
                 )
             elif not was_active:
                 tx.execute(_COME_BACK, {"email": email, "now": now})
-            tx.execute("UPDATE subscribers SET confirmed_at = ? WHERE email_norm = ?", (now, email))
+            tx.execute(
+                "UPDATE subscribers SET confirmed_at = ?, snoozed_until = NULL WHERE email_norm = ?",
+                (now, email),
+            )
             tx.execute(_NAMED, {"email": email, "name": confirmation.name})
             tx.execute("DELETE FROM import_people WHERE email = ?", (email,))  # they speak for themselves now
             _join(tx, email, new, now, was_active)

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mailout.adapters.sqlite.database import Database
-from mailout.adapters.sqlite.forgetting import complainers_among, forgotten_among, release_forgotten
+from mailout.adapters.sqlite.forgetting import feedback_among, forgotten_among, release_forgotten
 from mailout.adapters.sqlite.segments import audience
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
@@ -31,7 +31,8 @@ _WRITE = """INSERT INTO subscribers (id, email, email_norm, status, bounce_type,
         :status_updated_at, :from_name, :ocd_ids, :attributes, :created_at, :complained_at)
     ON CONFLICT (email_norm) DO UPDATE SET status = excluded.status, bounce_type = excluded.bounce_type,
         bounce_subtype = excluded.bounce_subtype, status_updated_at = excluded.status_updated_at,
-        from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes"""
+        from_name = excluded.from_name, ocd_ids = excluded.ocd_ids, attributes = excluded.attributes,
+        complained_at = excluded.complained_at"""
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
 """Made once: `json.dumps` with an option makes an encoder for each call."""
@@ -53,16 +54,25 @@ _JOIN_LIST = """INSERT INTO subscriptions (email, list_key, joined_at) VALUES (?
     WHERE unsubscribed_at IS NOT NULL"""
 """By a person's own act. Nothing changes for who is on it."""
 
+_SIGN_UP_AGAIN = """UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL
+    WHERE email_norm = ? AND status = 'unsubscribed' AND complained_at IS NULL"""
+_LIST_AGAIN = "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?"
+
 _MAY_CHOOSE = """SELECT attributes FROM subscribers
     WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
 
-_MAILED = """SELECT 1 FROM campaign_queue q
+_READERS = """('', q.list_key)
+    OR {0} IN (SELECT value FROM json_each(q.segment_filter, '$.lists') WHERE q.list_key IS NULL)"""
+"""Who gets a mailout: everybody, a list, or the lists that its segment asks for."""
+
+_MAILED = f"""SELECT 1 FROM campaign_queue q
     WHERE NOT q.is_rehearsal AND NOT q.is_test
       AND coalesce(q.completed_at, q.locked_at, q.started_at, q.created_at) >= :at
       AND (q.archived_at IS NOT NULL AND q.sent > 0  -- its messages are elsewhere: nobody can tell to whom
            OR EXISTS (SELECT 1 FROM email_outbox o JOIN import_people p ON p.email = o.email
                       WHERE o.campaign_id = q.id AND o.state IN ('SENT', 'SENT_ATTEMPT', 'UNKNOWN')
-                        AND p.import_id = :id AND p.list_key IN ('', q.list_key))) LIMIT 1"""
+                        AND p.import_id = :id AND (p.list_key IN {_READERS.format("p.list_key")})))
+    LIMIT 1"""  # noqa: S608 (constants)
 
 _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM import_people p
     LEFT JOIN subscribers s ON s.email_norm = p.email
@@ -70,16 +80,16 @@ _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM
             SELECT 1 FROM subscriptions l
             WHERE l.email = p.email AND l.list_key = p.list_key AND l.unsubscribed_at IS NULL)
         -- Who has said something since stays: also that they want no mail must not be lost.
-        ELSE s.status_updated_at = s.created_at AND NOT EXISTS (
+        ELSE s.status = 'active' AND s.status_updated_at = s.created_at AND NOT EXISTS (
             SELECT 1 FROM subscriptions l WHERE l.email = p.email
-              AND (l.unsubscribed_at IS NOT NULL OR NOT EXISTS (
+              AND (l.unsubscribed_at <> s.created_at OR NOT EXISTS (
                   SELECT 1 FROM import_people i WHERE i.import_id = p.import_id
                     AND i.email = l.email AND i.list_key = l.list_key))) END"""
 
-_WAITING = """SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.campaign_id = q.id
-    JOIN taken_back t ON t.email = o.email AND t.list_key IN ('', q.list_key)
+_WAITING = f"""SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.campaign_id = q.id
+    JOIN taken_back t ON t.email = o.email AND (t.list_key IN {_READERS.format("t.list_key")})
     WHERE q.status IN ('PENDING', 'PROCESSING') AND o.state IN ('PENDING', 'RETRY_SCHEDULED')
-    GROUP BY o.seq"""
+    GROUP BY o.seq"""  # noqa: S608 (constants)
 
 
 class SqliteSubscribers:
@@ -95,6 +105,8 @@ class SqliteSubscribers:
             stay_away = set() if own_sign_up else forgotten_among(tx, (row.email_norm for row in rows))
             if own_sign_up:
                 release_forgotten(tx, (row.email_norm for row in rows))
+                tx.executemany(_SIGN_UP_AGAIN, [(now, row.email_norm) for row in rows])
+                tx.executemany(_LIST_AGAIN, [(row.email_norm, key) for row in rows for key in row.lists])
             if stay_away:
                 rows = [row for row in rows if row.email_norm not in stay_away]
             keys = json.dumps([row.email_norm for row in rows])
@@ -108,23 +120,26 @@ class SqliteSubscribers:
             for row in rows:  # one by one: an address that comes twice keeps its stronger status
                 key = row.email_norm
                 merged[key] = _merge(merged.get(key) or known.get(key), row, now)
-            for key in complainers_among(tx, merged.keys() - known.keys()):
-                merged[key] |= {
-                    "status": stronger(merged[key]["status"], "unsubscribed"),
-                    "complained_at": now,
-                }
+            for key, what in feedback_among(tx, merged.keys() - known.keys()):
+                one, is_bounce = merged[key], what == "bounce"
+                one["status"] = stronger(one["status"], "bounced" if is_bounce else "unsubscribed")
+                if is_bounce:
+                    one["bounce_type"] = one["bounce_type"] or "Permanent"
+                else:
+                    one["complained_at"] = now
             changed = {key for key, row in merged.items() if row != known.get(key)}
             tx.executemany(_WRITE, [merged[key] for key in merged if key in changed])
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
             tx.executemany("DELETE FROM desk_unsubscribes WHERE email = ?", [(one[0],) for one in told])
-            places = _join_lists(tx, rows, keys)
+            places, stayed_off = _join_lists(tx, rows, keys, now)
             added, joined = merged.keys() - known.keys(), {email for email, _ in places}
             counts = ImportCounts(
                 added=len(added),
                 updated=len((changed | joined) - added),
                 unchanged=len(merged.keys() - changed - joined),
                 kept_status=sum(1 for row in rows if merged[row.email_norm]["status"] != row.status),
+                stayed_off=stayed_off,
                 forgotten=len(stay_away),
             )
             _note_added(tx, import_id, rows, added, places)
@@ -218,18 +233,26 @@ class SqliteSubscribers:
         return 0
 
 
-def _join_lists(tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str) -> set[tuple[str, str]]:
-    """Who came onto a list. Who unsubscribed from one stays off it: only they themselves may come back."""
+def _join_lists(
+    tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str, now: float
+) -> tuple[set[tuple[str, str]], int]:
+    """Who came onto a list, or is known to have left it. Who unsubscribed from one stays off it: only they
+    themselves may come back. How many those are."""
     known = {
-        (row["email"], row["list_key"])
+        (row["email"], row["list_key"]): row["unsubscribed_at"]
         for row in tx.execute(
-            "SELECT email, list_key FROM subscriptions WHERE email IN (SELECT value FROM json_each(?))",
+            "SELECT * FROM subscriptions WHERE email IN (SELECT value FROM json_each(?))",
             (keys,),
         )
     }
-    new = {(row.email_norm, key) for row in rows for key in row.lists} - known
-    tx.executemany("INSERT INTO subscriptions (email, list_key) VALUES (?, ?)", sorted(new))
-    return new
+    asked = {(row.email_norm, key) for row in rows for key in row.lists}
+    gone = {(row.email_norm, key) for row in rows for key in row.left_lists} - known.keys()
+    new = asked - known.keys() | gone
+    tx.executemany(
+        "INSERT INTO subscriptions (email, list_key, unsubscribed_at) VALUES (?, ?, ?)",
+        [(*one, now if one in gone else None) for one in sorted(new)],
+    )
+    return new, len({one[0] for one in asked if known.get(one) is not None})
 
 
 def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:
@@ -247,9 +270,11 @@ def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict
             "ocd_ids": _json(list(row.ocd_ids)) if row.ocd_ids else "[]",
             "attributes": _json(row.attributes) if row.attributes else "{}",
             "created_at": now,
-            "complained_at": None,
+            "complained_at": now if row.complained else None,
         }
     merged = dict(known)
+    if row.complained:
+        merged["complained_at"] = known["complained_at"] or now
     if row.from_name:
         merged["from_name"] = row.from_name
     if row.ocd_ids:

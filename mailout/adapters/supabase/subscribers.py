@@ -83,6 +83,8 @@ def _each_once(rows: Sequence[SubscriberRow]) -> list[dict[str, Any]]:
         one["ocd_ids"] = list(row.ocd_ids) or one["ocd_ids"]
         one["attributes"] |= row.attributes
         one["lists"] += [key for key in row.lists if key not in one["lists"]]
+        one["left_lists"] += [key for key in row.left_lists if key not in one["left_lists"]]
+        one["complained"] |= row.complained
         if stronger(one["status"], row.status) == row.status:
             one["status"] = row.status
             one["bounce_type"] = row.bounce_type or one["bounce_type"]
@@ -91,4 +93,4 @@ def _each_once(rows: Sequence[SubscriberRow]) -> list[dict[str, Any]]:
 
 
 def _new(row: SubscriberRow) -> dict[str, Any]:
-    return asdict(row) | {"ocd_ids": [], "attributes": {}, "lists": [], "statuses": []}
+    return asdict(row) | {"ocd_ids": [], "attributes": {}, "lists": [], "left_lists": [], "statuses": []}

@@ -14,16 +14,18 @@ import csv
 import io
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mailout.base.clock import Clock
+from mailout.base.select import Reads
 from mailout.base.time_format import iso
 from mailout.insight.reporting.files import parts_directory, replacing
 from mailout.letters.audience.port import Subscriber
+from mailout.letters.audience.subscriber_rows import Wanted, matching, with_left_lists
 from mailout.outbox.delivery.outbox_rows import outcomes
 from mailout.outbox.delivery.port import MessageOutcome, Outbox
 from mailout.outbox.delivery.protocol import Claimed, Ledger, Result
@@ -42,6 +44,8 @@ PEOPLE_COLUMNS = (
     "lists",
     "ocd_ids",
     "snoozed_until",
+    "left_lists",
+    "complained_at",
 )
 CHUNK_CHARACTERS = 64 * 1024
 
@@ -157,16 +161,21 @@ def _as_file_name(worker: str) -> str:
 # ── People ──
 
 
-def people_lines(read: Callable[[], Iterator[Subscriber]]) -> Iterator[str]:
+def people_lines(store: Reads, wanted: Wanted) -> Iterator[str]:
     """Some lines at a time. They are read twice: the first time for the attributes that any of them has."""
-    attributes = sorted({name for row in read() for name in row["attributes"]})
+    attributes = sorted({name for row in matching(store, wanted) for name in row["attributes"]})
     yield from as_csv([(*PEOPLE_COLUMNS, *map(safe, attributes))])
-    yield from as_csv(_line_of_person(row, attributes) for row in read())
+    people = with_left_lists(store, matching(store, wanted))
+    yield from as_csv(_line_of_person(row, left, attributes) for row, left in people)
 
 
-def _line_of_person(row: Subscriber, attributes: Sequence[str]) -> Iterator[str]:
-    # Nothing would be read as active.
-    known = row | {"snoozed_until": iso(row["snoozed_until"]), "status": row["status"] or "unknown"}
+def _line_of_person(row: Subscriber, left: Sequence[str], attributes: Sequence[str]) -> Iterator[str]:
+    known = row | {
+        "snoozed_until": iso(row["snoozed_until"]),
+        "status": row["status"] or "unknown",  # nothing would be read as active
+        "left_lists": left,
+        "complained_at": iso(row["complained_at"]),
+    }
     values = (row["attributes"].get(name) for name in attributes)
     return map(_cell, (*(known.get(name) for name in PEOPLE_COLUMNS), *values))
 

@@ -37,7 +37,7 @@ class Export:
         return all(
             value in verdicts or (value and ANY in verdicts)
             for column, verdicts in self.says.items()
-            for value in map(value_key, cells[column])
+            for value in map(value_key, cells.get(column, ()))
         )
 
 

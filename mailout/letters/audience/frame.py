@@ -22,7 +22,7 @@ FRAME_ROWS = 100_000  # rows in Python's and polars' hands at a time
 STATUS = pl.Enum(STATUSES)
 REASON = pl.Enum([reason.value for reason in Dropped])
 
-JOINED = frozenset({"lists", "ocd_ids"})
+JOINED = frozenset({"lists", "left_lists", "ocd_ids"})
 """Columns that hold several values, separated by `|`: a merged row has those of all its rows."""
 
 OF_THE_STATUS = frozenset({"bounce_type", "bounce_subtype"})

@@ -52,8 +52,8 @@ class PeopleImport:
 
     def lists(self) -> set[str]:
         """The names of all lists in it."""
-        joined = self._people["lists"].unique() if "lists" in self._people.columns else ()
-        return {name for one in joined for name in _values(one)}
+        named = [name for name in ("lists", "left_lists") if name in self._people.columns]
+        return {key for name in named for one in self._people[name].unique() for key in _values(one)}
 
     def stopped(self, store: Reads) -> str:
         """What undoing the import would not bring back: who gets mail now, and in this file does not."""
@@ -92,7 +92,14 @@ def import_people(
     totals = ImportCounts()
     for batch in found.batches():
         if keys or list_key is not None:
-            batch = [replace(row, lists=_listed(row.lists, keys, list_key)) for row in batch]
+            batch = [
+                replace(
+                    row,
+                    lists=_listed(row.lists, keys, list_key),
+                    left_lists=_listed(row.left_lists, keys, None),
+                )
+                for row in batch
+            ]
         totals += store.import_subscribers(batch, import_id=id)
         progress(len(batch))
     return id, totals
@@ -207,6 +214,8 @@ def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> Subscriber
         bounce_subtype=row.get("bounce_subtype") or None,
         ocd_ids=_values(row.get("ocd_ids")),
         lists=_values(row.get("lists")),
+        left_lists=_values(row.get("left_lists")),
+        complained=bool(row.get("complained_at")) and row["status"] != "active",
         attributes={name.removeprefix(ATTRIBUTE_PREFIX): row[name] for name in attributes if row[name]},
     )
 

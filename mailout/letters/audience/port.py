@@ -31,6 +31,8 @@ class SubscriberRow:
     ocd_ids: Sequence[str] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     lists: Sequence[str] = ()
+    left_lists: Sequence[str] = ()  # those that they are not on, by their own wish
+    complained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class ImportCounts:
     updated: int = 0
     unchanged: int = 0
     kept_status: int = 0  # the file said less than the store knew
+    stayed_off: int = 0  # people who are off a list that the file would put them on
     forgotten: int = 0  # erased at their own request: an import does not bring them back
 
     def __add__(self, more: ImportCounts) -> ImportCounts:
@@ -66,7 +69,7 @@ class Undone:
 
     people: int
     lists: int  # places of known people on a list
-    kept: int  # people who have spoken for themselves since, or came again with another import
+    kept: int  # people who get no mail, have spoken for themselves since, or came again with another import
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,8 @@ class Subscribers(Writes, Protocol):
     def import_subscribers(
         self, rows: Sequence[SubscriberRow], *, own_sign_up: bool = False, import_id: str | None = None
     ) -> ImportCounts:
-        """Who was forgotten stays away, unless it is that person's own sign-up. `import_id` can be undone."""
+        """Who was forgotten, unsubscribed or left a list stays away, unless it is that person's own sign-up.
+        `import_id` can be undone."""
         ...
 
     def undo_import(self, id: str) -> Undone:

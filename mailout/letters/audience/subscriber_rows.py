@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypedDict
 
 from mailout.base.errors import NotFound
@@ -35,6 +36,11 @@ class Address(TypedDict):
     email_norm: str
 
 
+class Left(TypedDict):
+    email: str
+    list_key: str
+
+
 class DeskUnsubscribe(TypedDict):
     email: str
     list_key: str  # empty: from everything
@@ -56,6 +62,7 @@ INACTIVE = View("read_inactive_subscribers", Subscriber, ("email_norm",))
 COLUMNS = View("read_subscribers", SubscriberColumns, ("email_norm",))
 ADDRESSES = View("read_subscribers", Address, ("email_norm",))
 SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
+LEFT = View("read_subscriptions", Left, ("email", "list_key"))
 CONSENTS = View("read_consents", Consent, ("email", "list_key", "at"))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
 IMPORTS = View("read_imports", ImportRecord, ("id",))
@@ -134,6 +141,16 @@ def matching(
         view = BY_ATTRIBUTE
         filters |= {"attribute": attribute} | ({"attribute_value": fold(value)} if value else {})
     return every(store, view, filters, after=[after], limit=limit)
+
+
+def with_left_lists(store: Reads, people: Iterator[Subscriber]) -> Iterator[tuple[Subscriber, Sequence[str]]]:
+    """With the lists that they unsubscribed from."""
+    while page := list(islice(people, SELECT_LIMIT)):
+        asked = {"email in": [one["email_norm"] for one in page], "unsubscribed_at >": 0.0}
+        gone: dict[str, list[str]] = {one["email_norm"]: [] for one in page}
+        for row in every(store, LEFT, asked):
+            gone[row["email"]].append(row["list_key"])
+        yield from ((one, gone[one["email_norm"]]) for one in page)
 
 
 def unsubscribed_by_hand(store: Reads, email_norm: str) -> Mapping[str, float]:

@@ -181,7 +181,7 @@ class Answers:
         for column, written in mail_if:
             columns.setdefault(column, {})[_read(written)] = Meaning.ACTIVE
         for column, written in no_mail_if:
-            columns.setdefault(column, {})[_read(written)] = refused(_read(written))
+            columns.setdefault(column, {})[_read(written)] = Meaning.UNSUBSCRIBED
         for header, to in (fields or {}).items():
             if to not in FIELDS:
                 raise UsageError(
@@ -209,6 +209,7 @@ class Answers:
                 )
                 for name, yes in (("mail_if", True), ("no_mail_if", False))
             }
+            | ({"empty": "unsubscribed"} if verdicts.get("") is Meaning.UNSUBSCRIBED else {})
             for column, verdicts in self.columns.items()
         }
         data = {
@@ -227,7 +228,12 @@ class Answers:
             said = {c: v for c, v in columns.items() if v != "everybody"}
             answers = cls.from_options(
                 mail_if=[(c, value) for c, v in said.items() for value in v.get("mail_if", [])],
-                no_mail_if=[(c, value) for c, v in said.items() for value in v.get("no_mail_if", [])],
+                no_mail_if=[  # of two kinds of nothing, an answer in words means: never said yes
+                    (c, value)
+                    for c, v in said.items()
+                    for value in v.get("no_mail_if", [])
+                    if value or v.get("empty") == "unsubscribed"
+                ],
                 ignored=[c for c, v in columns.items() if v == "everybody"],
                 fields=data.get("fields"),
                 encoding=data.get("encoding"),

@@ -115,11 +115,11 @@ KNOWN = [
     Known(
         "CiviCRM",
         "Contact ID,Contact Type,Do Not Email,Do Not Phone,Do Not Mail,Do Not Sms,Do Not Trade,"
-        "No Bulk Emails (User Opt Out),First Name,Birth Date,Email\n"
-        "1,Individual,,1,1,1,,,Ana,1980-01-01,ana@example.org\n2,Individual,1,,,,,,Bo,,bo@example.org\n"
-        "3,Individual,,,,,,1,Cy,,cy@example.org\n",
+        "No Bulk Emails (User Opt Out),First Name,Birth Date,Deceased,Email\n"
+        "1,Individual,,1,1,1,,,Ana,1980-01-01,No,ana@example.org\n2,Individual,1,,,,,,Bo,,,bo@example.org\n"
+        "3,Individual,,,,,,1,Cy,,,cy@example.org\n4,Individual,,,,,,,Di,,Yes,di@example.org\n",
         active="ana",
-        gone="bo cy",
+        gone="bo cy di",
         says_so=False,
     ),
     Known(

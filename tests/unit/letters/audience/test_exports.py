@@ -67,6 +67,29 @@ def test_a_value_that_a_known_export_never_has_asks_about_all_of_it(
     assert ("active" in found.plan.people) is not asked
 
 
+def test_a_column_that_an_export_may_lack_is_not_waited_for(tmp_path: Path) -> None:
+    civi = next(one for one in KNOWN if one.product == "CiviCRM")
+    lines = [line.split(",") for line in civi.text.splitlines() if "Di" not in line]
+    text = "\n".join(",".join(cells[:-2] + cells[-1:]) for cells in lines)
+    assert people(read(tmp_path, text)) == {"ana": "active", "bo": "unsubscribed", "cy": "unsubscribed"}
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("On Hold", ("No", "On Hold Bounce", "On Hold Opt Out")),  # CiviCRM
+        ("type", ("regular", "unactivated", "spammy")),  # Buttondown
+        ("CLEAN_TIME", ("2024-01-02 03:04:05", "2024-01-03 03:04:05")),  # Mailchimp
+    ],
+)
+def test_what_a_product_calls_a_no_is_asked_about(
+    tmp_path: Path, header: str, cells: tuple[str, ...]
+) -> None:
+    rows = "".join(f"{n}@example.org,{cell}\n" for n, cell in enumerate(cells))
+    found = read(tmp_path, f"Email,{header}\n{rows}")
+    assert [one.column for one in found.plan.open] == [header]
+
+
 def test_mailchimps_columns_under_another_name_ask_since_only_the_name_told_who_they_are(
     tmp_path: Path,
 ) -> None:

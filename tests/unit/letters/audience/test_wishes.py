@@ -348,6 +348,18 @@ def test_answers_are_kept_for_the_next_time_and_a_new_value_is_not_a_yes(tmp_pat
             Answers.load(kept)
 
 
+def test_an_empty_cell_is_a_no_only_for_who_says_so(tmp_path: Path) -> None:
+    """`--no-mail-if 'Newsletter='` says it; "those with x" says of the others only that they never said yes."""
+    text = "Email,Newsletter\na@example.org,x\nb@example.org,\n"
+    said = Answers.from_options(mail_if=[("Newsletter", "x")], no_mail_if=[("Newsletter", "")])
+    with_x = Answers().with_column("Newsletter", only(["x"], ["x", ""]))
+    kept = tmp_path / "answers.json"
+    for answers, imported in ((said, {"a": "active", "b": "unsubscribed"}), (with_x, {"a": "active"})):
+        assert people(read(tmp_path, text, answers=answers)) == imported
+        kept.write_text(json.dumps(answers.as_data()))
+        assert people(read(tmp_path, text, answers=Answers.load(kept))) == imported
+
+
 def test_an_answer_about_a_column_that_is_not_there_is_a_typing_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no column Nobody\. It has: Email, No newsletter"):
         read(tmp_path, TEXT, answers=Answers.from_options(mail_if=[("Nobody", "")]))
