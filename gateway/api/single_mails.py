@@ -45,6 +45,8 @@ from mailout.store import Store
 log = logging.getLogger("mailout.gateway")
 
 MAX_BATCH_BODY = 20 * 1024 * 1024
+BATCH_SECONDS = 60.0
+"""For an answer: 500 mails of 40 KB take 20 seconds of a processor, which others use as well."""
 LONG = 20_000
 """Bytes of a body above which it is checked in a thread of its own: others should not wait for it."""
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
@@ -78,6 +80,7 @@ class SingleMailApi:
             raise await run_in_threadpool(_counted, self._store, error) from None
         except Abort as error:  # the footer's settings
             raise ApiProblem(503, "CONFIGURATION_ERROR", str(error), headers={"Retry-After": "60"}) from None
+        _begin_to_store(request)
         acceptance: Acceptance = await self._outbox.put(mail)
         if refusal := _refusal(acceptance):
             raise refusal
@@ -94,6 +97,7 @@ class SingleMailApi:
     async def send_batch(self: Own, request: Request, response: Response) -> Any:
         """Hand in up to 500 e-mails in one commit, each with its own key and its own verdict."""
         token = await self._callers.company(request, Scope.SEND)
+        request.state.answer.wait(BATCH_SECONDS)
         raw = await read_body(request, MAX_BATCH_BODY)
         try:
             batch = await run_in_threadpool(Batch.model_validate_json, raw)
@@ -101,13 +105,19 @@ class SingleMailApi:
             raise of_faults(faults_of(error).faults) from None
         self._callers.charge(request, token, len(batch.messages))
         request_id = request.state.request_id
-        results = await run_in_threadpool(
-            _hand_in, self._store, self._intake, token, request_id, batch.messages
+        good, results = await run_in_threadpool(
+            _prepared, self._store, self._intake, token, request_id, batch.messages
         )
+        _begin_to_store(request)
+        acceptances = await run_in_threadpool(self._store.accept_single_mails, list(good.values()))
+        results |= {index: _result(index, one) for index, one in zip(good, acceptances, strict=True)}
         response.headers.update(headers_for(request))
-        accepted = sum(1 for one in results if one.status == 202)
+        accepted = sum(1 for one in results.values() if one.status == 202)
         return BatchAccepted(
-            requestId=request_id, accepted=accepted, refused=len(results) - accepted, results=results
+            requestId=request_id,
+            accepted=accepted,
+            refused=len(results) - accepted,
+            results=[results[index] for index in range(len(results))],
         )
 
     async def story(self: Own, request: Request, response: Response) -> Any:
@@ -160,33 +170,37 @@ def _refusal(acceptance: Acceptance) -> ApiProblem | None:
     return None
 
 
-def _hand_in(
+def _begin_to_store(request: Request) -> None:
+    """Nothing of a mail is stored whose caller was told that it took too long: it will come again."""
+    if not request.state.answer.wait(None):
+        raise ApiProblem(503, "UNAVAILABLE", "It took too long.")  # nobody hears it
+
+
+def _prepared(
     store: Store, intake: SingleMailIntake, token: Token, request_id: str, messages: list[Any]
-) -> list[BatchResult]:
-    """All that is good in one commit."""
-    results: dict[int, BatchResult] = {}
-    good: list[tuple[int, SingleMail]] = []
+) -> tuple[dict[int, SingleMail], dict[int, BatchResult]]:
+    """What can be stored, and what is refused, each by its index."""
+    good: dict[int, SingleMail] = {}
+    refused: dict[int, BatchResult] = {}
     for index, one in enumerate(messages):
         try:
             mail = MailInBatch.model_validate_json(json.dumps(one)) if isinstance(one, dict) else None
             if mail is None:
                 raise Faulty([Fault(Code.INVALID_PAYLOAD, "body", "is no object")])
             given, key = mail.to_request(), mail.idempotency_key
-            ready = intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
-            good.append((index, ready))
+            good[index] = intake.prepare(given, company=token.company_id, request_id=request_id, key=key)
         except (ValidationError, Faulty) as error:
-            results[index] = _refused(index, _counted(store, error))
+            refused[index] = _refused(index, _counted(store, error))
         except Abort as error:
-            results[index] = _refused(index, ApiProblem(503, "CONFIGURATION_ERROR", str(error)))
-    acceptances = store.accept_single_mails([mail for _, mail in good])
-    for (index, _), acceptance in zip(good, acceptances, strict=True):
-        refusal = _refusal(acceptance)
-        if refusal is None:
-            state = acceptance.state.value
-            results[index] = BatchResult(index=index, status=202, outboxId=UUID(acceptance.id), state=state)
-        else:
-            results[index] = _refused(index, refusal)
-    return [results[index] for index in range(len(messages))]
+            refused[index] = _refused(index, ApiProblem(503, "CONFIGURATION_ERROR", str(error)))
+    return good, refused
+
+
+def _result(index: int, acceptance: Acceptance) -> BatchResult:
+    if refusal := _refusal(acceptance):
+        return _refused(index, refusal)
+    state = acceptance.state.value
+    return BatchResult(index=index, status=202, outboxId=UUID(acceptance.id), state=state)
 
 
 def _counted(store: Store, error: ValidationError | Faulty) -> ApiProblem:

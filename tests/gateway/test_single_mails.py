@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from html import unescape
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.edge import Answer, Edge
 from gateway.looks import needs_a_sender
 from gateway.wrong_passwords import MOST_FROM_ONE
 from mailout.adapters.sqlite import SqliteStore
@@ -19,6 +21,7 @@ from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.kinds.single_mails import companies
 from mailout.kinds.single_mails.companies import Scope, add_token, new_token
+from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content import content_rows
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, mark
 from mailout.letters.content.plaintext import plain_text
@@ -483,6 +486,61 @@ def test_html_that_no_parser_understands_is_refused_and_the_others_of_its_batch_
 def test_a_batch_has_one_to_500_mails(api: Api, messages: Any) -> None:
     answer = api.call("POST", "/v1/email/send-batch", json={"messages": messages})
     assert problem(answer) == (400, "INVALID_PAYLOAD", "messages")
+
+
+BODIES = {
+    "/v1/email/send": MAIL | {"html": f"<p>{'word ' * 6000}</p>"},
+    "/v1/email/send-batch": {"messages": [MAIL, MAIL]},
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_what_was_refused_because_it_took_too_long_is_not_stored(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Whoever gets a 503 sends it again, perhaps without a key."""
+    text, token = new_token("acme", tuple(Scope), None)
+    add_token(store, token)
+    refused, ended = threading.Event(), threading.Event()
+    prepare, edge = SingleMailIntake.prepare, Edge.__call__
+
+    def prepare_slowly(self: SingleMailIntake, *given: Any, **more: Any) -> Any:
+        assert refused.wait(300)
+        return prepare(self, *given, **more)
+
+    async def told_when_it_ends(self: Edge, *given: Any) -> None:
+        await edge(self, *given)
+        ended.set()
+
+    monkeypatch.setattr(SingleMailIntake, "prepare", prepare_slowly)
+    monkeypatch.setattr(Edge, "__call__", told_when_it_ends)
+    monkeypatch.setattr("gateway.api.single_mails.BATCH_SECONDS", 0.05)
+    api = Api(open_gateway(answer_seconds=0.05), text)
+    assert api.call("POST", path, json=BODIES[path]).status_code == 503
+    refused.set()
+    assert ended.wait(300)
+    assert Sender(store, None).begin(5) == []
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_once_it_is_being_stored_nobody_is_told_to_send_it_again(
+    api: Api, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    wait, accept = Answer.wait, store.accept_single_mails
+    waits: list[float | None] = []
+
+    def recorded(self: Answer, seconds: float | None) -> bool:
+        waits.append(seconds)
+        return wait(self, seconds)
+
+    def store_them(mails: Any) -> Any:
+        assert waits[-1] is None  # a slow commit is waited for
+        return accept(mails)
+
+    monkeypatch.setattr(Answer, "wait", recorded)
+    monkeypatch.setattr(store, "accept_single_mails", store_them)
+    assert api.call("POST", path, json=BODIES[path]).status_code == 202
+    assert (60.0 in waits) == ("batch" in path)  # so long a batch within the limits may take
 
 
 def test_a_batch_may_be_longer_than_a_mail(api: Api) -> None:
