@@ -108,8 +108,8 @@ class Answer:
             await self._pass_on(message)
 
     def wait(self, seconds: float | None) -> bool:
-        """For so long from now on; None: to the end, since what is being stored is no longer refused. False: it
-        was refused already, so nothing may be stored."""
+        """For so long from now on; None: to the end, since what is being stored is no longer refused. False:
+        it was refused already, so nothing may be stored."""
         if self._late is not None:
             self._late.cancel()
         if seconds is not None:

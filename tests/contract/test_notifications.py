@@ -453,6 +453,42 @@ def test_an_odd_row_fails_alone(scene: Scene, columns: dict[str, Any], event: di
     assert (counts.sent, counts.failed) == (2, 1)
 
 
+@pytest.mark.parametrize("value", ["x'00ff'", "9e999"])
+@pytest.mark.parametrize(
+    ("column", "ended"),
+    [
+        ("open_event_notifications.open_event_id", "failed"),
+        ("open_event_notifications.subscription_id", "failed"),
+        ("open_events.section_id", "failed"),
+        ("sections.course_id", "sent"),  # without what is only there to enrich it
+    ],
+)
+def test_an_id_that_is_none_fails_its_row_alone(scene: Scene, column: str, value: str, ended: str) -> None:
+    odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    table, name = column.split(".")
+    scene.producer.sql(f"UPDATE {table} SET {name} = {value} WHERE rowid = 1")
+    scene.run()
+    row = scene.producer.row(odd)
+    assert (row["fanout_status"], row["locked_by"]) == (ended, None)
+    assert ended == "sent" or row["error"]["code"] == "broken_payload"
+    assert scene.producer.row(other)["fanout_status"] == "sent"
+
+
+def test_an_event_of_somebody_else_that_looks_like_ours_ends_no_worker(scene: Scene) -> None:
+    """It is read when a row has a message already."""
+    id = scene.producer.one()
+    scene.answer(TRANSIENT)
+    scene.run()
+    scene.answer(None)
+    scene.producer.sql(
+        "INSERT INTO subscription_events (subscription_id, event_type, payload)"
+        """ VALUES (1, 'notify_failed', '{"notificationId": [2], "outboxId": "x"}')"""
+    )
+    scene.wait(3)
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == "sent"
+
+
 def test_a_text_that_is_not_in_utf_8_fails_its_row_alone(scene: Scene) -> None:
     odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
     scene.producer.sql("UPDATE open_events SET payload = CAST(x'7bff' AS TEXT) WHERE dedupe_key = 'dedupe'")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
-from mailout.adapters.producer.rows import PENDING, RowReader
+from mailout.adapters.producer.rows import PENDING, RowReader, id_list
 from mailout.base.clock import Clock
 from mailout.base.errors import NotFound
 from mailout.base.time_format import iso
@@ -30,8 +30,6 @@ FOR_EMAIL = (
     " AND s.subscription_id = open_event_notifications.subscription_id)"
 )
 """Also where the subscription is gone: that is reported to the row."""
-OURS = {"notificationId", "outboxId"}
-"""What the payload of an event has that we wrote for a message's end."""
 
 
 class ProducerSqlite:
@@ -127,10 +125,11 @@ class ProducerSqlite:
             found = self._db.execute(
                 "SELECT payload FROM subscription_events WHERE event_type IN ('notify_sent', 'notify_failed')"
                 " AND subscription_id IN (SELECT value FROM json_each(?))",
-                (json.dumps([row.notification["subscription_id"] for row in rows]),),
+                (id_list(row.notification["subscription_id"] for row in rows),),
             ).fetchall()
         told = [read_json(event["payload"]) for event in found]
-        return {(one["notificationId"], one["outboxId"]) for one in told if one.keys() >= OURS}
+        named = [(one.get("notificationId"), one.get("outboxId")) for one in told]  # others write there, too
+        return {(row, id) for row, id in named if isinstance(row, int) and isinstance(id, str)}
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._times["open_event_notifications.locked_at"](self._clock.now())
