@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
+from mailout.adapters.producer.database import TIMES, checked_columns, file_at, form_of, translated
 from mailout.adapters.producer.rows import PENDING, RowReader, id_list
 from mailout.base.clock import Clock
-from mailout.base.errors import NotFound
+from mailout.base.errors import NotFound, SourceUnavailable
 from mailout.base.time_format import iso
 from mailout.kinds.notifications.port import ProducerRow, RowResult
 from mailout.kinds.notifications.rules import read_json
@@ -52,6 +52,7 @@ class ProducerSqlite:
         self._lock_seconds = lock_seconds
         self._ours = f" AND {FOR_EMAIL}" if email_only else ""  # other rows are not even locked
         self._cursor, self._began_at = 0, clock.monotonic()
+        self._file = file_at(path)
         with translated(path):
             # Each `with self._db` is one transaction, alone from its first write on.
             self._db = sqlite3.connect(
@@ -80,6 +81,8 @@ class ProducerSqlite:
     def lock(self, limit: int) -> Sequence[ProducerRow]:
         """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read. But a
         row that is due again must not wait until no new ones come."""
+        if file_at(self.path) != self._file:  # a file that was replaced stays open, and gets no new rows
+            raise SourceUnavailable(f"{self.path} was moved or replaced.", remedy="It is opened again.")
         if self._clock.monotonic() - self._began_at >= CURSOR_SECONDS:
             self._begin_again()
         with translated(self.path):
