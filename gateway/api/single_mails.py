@@ -34,12 +34,14 @@ from gateway.parts import own
 from mailout.base.errors import Abort, StoreError
 from mailout.base.time_format import iso
 from mailout.insight.metrics.port import OTHER, VALIDATION_OF, Counter
-from mailout.kinds.single_mails.companies import Scope, Token
+from mailout.kinds.single_mails.companies import Scope, Token, why_they_wait
 from mailout.kinds.single_mails.single_mails import Code, Fault, Faulty, SingleMailIntake
 from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.port import SingleMessage
 from mailout.outbox.delivery.single_mails import Acceptance, SingleMail, Verdict
 from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.queue.limits import Limits
 from mailout.store import Store
 
 log = logging.getLogger("mailout.gateway")
@@ -54,10 +56,11 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class SingleMailApi:
-    def __init__(self, store: Store, callers: Callers, intake: SingleMailIntake) -> None:
+    def __init__(self, store: Store, callers: Callers, intake: SingleMailIntake, limits: Limits) -> None:
         self._store = store
         self._callers = callers
         self._intake = intake
+        self._limits = limits
         self._outbox: GroupCommit[SingleMail] = GroupCommit(store.accept_single_mails)
 
     async def send(self: Own, request: Request) -> Response:
@@ -125,7 +128,7 @@ class SingleMailApi:
         token = await self._callers.company(request, Scope.READ)
         found, id = None, request.path_params["outboxId"]
         if _UUID.fullmatch(id):
-            found = await run_in_threadpool(_story, self._store, token.company_id, id.lower())
+            found = await run_in_threadpool(_story, self._store, self._limits, token.company_id, id.lower())
         if found is None:
             raise ApiProblem(404, Code.OUTBOX_NOT_FOUND, "This company has no such message.")
         response.headers.update(headers_for(request))
@@ -219,7 +222,16 @@ def _refused(index: int, problem: ApiProblem) -> BatchResult:
     return BatchResult(index=index, status=status, code=code, detail=detail, errors=problem.errors)
 
 
-def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
+def _why_it_waits(store: Store, limits: Limits, row: SingleMessage) -> tuple[str | None, str | None]:
+    waiting = store.single_mails_waiting(rehearsal=row["is_rehearsal"])
+    if (row["next_attempt_at"] or 0.0) > waiting.now:
+        return None, None  # for its time, which is told
+    if why := why_they_wait(store, row["company_id"], limits, waiting.now, rehearsal=row["is_rehearsal"]):
+        return why
+    return (waiting.hold.code, waiting.hold.why) if waiting.hold and waiting.due else (None, None)
+
+
+def _story(store: Store, limits: Limits, company: str, id: str) -> dict[str, Any] | None:
     row = outbox_rows.single_mail(store, company, id)
     if row is None:
         return None
@@ -228,8 +240,7 @@ def _story(store: Store, company: str, id: str) -> dict[str, Any] | None:
     is_told = row["state"] != State.SUPPRESSED
     code, reason = row["error_code"], row["error_message"]
     if row["state"] in WAITING and code is None:
-        waiting = store.single_mails_waiting(rehearsal=row["is_rehearsal"])
-        code, reason = (waiting.hold.code, waiting.hold.why) if waiting.hold and waiting.due else (None, None)
+        code, reason = _why_it_waits(store, limits, row)
     return {
         "outboxId": row["id"],
         "requestId": row["request_id"] or row["id"],

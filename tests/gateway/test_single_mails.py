@@ -20,7 +20,7 @@ from mailout.base.time_format import iso
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Scope, add_token, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token, set_limits
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content import content_rows
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, mark
@@ -110,6 +110,18 @@ def test_while_single_mails_are_held_health_and_each_waiting_mail_say_why(
     )
     story = api.call("GET", f"/v1/email/{id}").json()
     assert (story["status"], story["errorCode"], story["errorReason"]) == ("PENDING", held.code, held.why)
+
+
+def test_a_waiting_mail_tells_of_a_pause_and_of_its_companys_own_limit(api: Api, store: SqliteStore) -> None:
+    def told(id: str) -> str | None:
+        return api.call("GET", f"/v1/email/{id}").json()["errorCode"]  # type: ignore[no-any-return]
+
+    now, later = api.send().json()["outboxId"], api.send(sendAt=iso(NOON + 60)).json()["outboxId"]
+    assert (told(now), told(later)) == (None, None)
+    set_limits(store, "acme", 0, None)
+    assert (told(now), told(later)) == ("hour", None)
+    store.pause_all(True)
+    assert (told(now), told(later)) == ("all_paused", None)
 
 
 def test_what_is_refused_at_the_door_is_counted_by_the_check_that_it_failed(
