@@ -34,8 +34,9 @@ FIRST_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS = 5.0, 30.0
 """The first one of a whole process: most are over sooner and send none. When a run begins or ends, Prefect's
 server writes so much that on SQLite its automations often fail to read an event ("database is locked"), and
 keep it in a file for ever."""
-CANCELLED_IN_PREFECT = "It was cancelled in Prefect."
-"""Why a mailout is paused whose run somebody has cancelled on Prefect's pages."""
+CANCELLED_IN_PREFECT, PAUSED_IN_PREFECT = "It was cancelled in Prefect.", "It was paused in Prefect."
+"""Why a mailout is paused whose run somebody has cancelled or paused on Prefect's pages."""
+STOPPED_IN_PREFECT = (CANCELLED_IN_PREFECT, PAUSED_IN_PREFECT)
 NAME_LENGTH = 200
 
 
@@ -125,7 +126,7 @@ def outcome_of(engine: Engine, mailout_id: str) -> State[Any]:
         return Failed(message=f"Not everybody was reached: {counts}.", name="Failed")
     if mailout.status is Status.CANCELLED:
         return Completed(message=f"Cancelled: {counts}.", name="Cancelled by hand")
-    if mailout.defer_reason is DeferReason.PAUSED and mailout.defer_note == CANCELLED_IN_PREFECT:
+    if mailout.defer_reason is DeferReason.PAUSED and mailout.defer_note in STOPPED_IN_PREFECT:
         return Cancelled(message=f"The mailout is paused: {counts}. To go on: resume_mailout.")
     if mailout.status is not Status.COMPLETED:
         why = hidden(_why(mailout, engine.limits.timezone))
