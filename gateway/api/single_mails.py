@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from gateway.answers import MAX_BODY, read_body
-from gateway.api.callers import Callers
+from gateway.api.callers import Callers, only
 from gateway.api.models import (
     KEY,
     OUTBOX_ID,
@@ -66,7 +66,7 @@ class SingleMailApi:
     async def send(self: Own, request: Request) -> Response:
         """Hand in one e-mail. It is in the outbox when this answers 202, and leaves within seconds."""
         token = await self._callers.company(request, Scope.SEND)
-        key = request.headers.get("idempotency-key")
+        key = only(request, "idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
             raise ApiProblem(400, Code.INVALID_PAYLOAD, "Idempotency-Key: 1 to 255 ASCII characters.")
         self._callers.charge(request, token, 1)
@@ -92,7 +92,7 @@ class SingleMailApi:
             headers["Idempotency-Replayed"] = "true"
         told = {
             "outboxId": acceptance.id,
-            "requestId": acceptance.request_id,
+            "requestId": acceptance.request_id or acceptance.id,  # forgotten with its recipient
             "status": acceptance.state.value,
         }
         return JSONResponse(told, 202, headers)

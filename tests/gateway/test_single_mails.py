@@ -6,11 +6,16 @@ import json
 import threading
 from collections.abc import Callable
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
 
+from gateway.access import WrongTokens
+from gateway.api.callers import Callers
+from gateway.api.problems import ApiProblem
 from gateway.edge import Answer, Edge
 from gateway.looks import needs_a_sender
 from gateway.wrong_passwords import MOST_FROM_ONE
@@ -226,6 +231,7 @@ INTEGRITY = [
     ({"headers": {"X-A": "one\r\nBcc: eve@example.org"}}, "headers.X-A"),
     ({"headers": {"X-Mailout-Epoch": "9"}}, "headers.X-Mailout-Epoch"),
     ({"headers": {"X-A": 1}}, "headers.X-A"),
+    ({"headers": {"X-A": "é" * 330}}, "headers.X-A"),  # 660 bytes, but SES gets it encoded
     ({"headers": {"X-\u212aey": "a"}}, "headers.X-\u212aey"),
     ({"headers": {"Reference\u017f": "a"}}, "headers.Reference\u017f"),
     ({"category": "spam"}, "category"),
@@ -614,6 +620,34 @@ def test_a_token_has_its_mails_a_minute(company: Company) -> None:
     assert (full.headers["ratelimit-limit"], full.headers["ratelimit-remaining"]) == ("3", "2")
     assert api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 2}).status_code == 202
     assert api.send().status_code == 429
+
+
+def test_who_comes_again_when_told_to_is_let_in(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("gateway.api.callers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    callers, request = Callers(store, WrongTokens()), Request({"type": "http"})
+    _, token = new_token("acme", tuple(Scope), 1)
+    callers.charge(request, token, 1)
+    now[0] = 29.7
+    with pytest.raises(ApiProblem) as full:
+        callers.charge(request, token, 1)
+    now[0] += int(full.value.headers["Retry-After"])
+    callers.charge(request, token, 1)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Idempotency-Key"])
+def test_of_two_headers_none_is_chosen(api: Api, store: SqliteStore, name: str) -> None:
+    """A proxy that takes the other one would take the request for somebody else's, or for another mail."""
+    headers = [("Authorization", f"Bearer {api._token}"), ("Idempotency-Key", "k")]
+    answer = api.client.post("/v1/email/send", json=MAIL, headers=[*headers, (name, "Bearer mo_other")])
+    assert problem(answer)[:2] == (400, "INVALID_PAYLOAD")
+    assert not Sender(store, None).begin(5)
+
+
+def test_a_mail_whose_recipient_was_forgotten_is_replayed_with_an_id(api: Api, store: SqliteStore) -> None:
+    id = api.send("k").json()["outboxId"]
+    store.forget("ana@example.org", "somebody")
+    assert api.send("k").json()["requestId"] == id
 
 
 def test_a_batch_that_no_minute_has_room_for_is_not_told_to_come_again(company: Company) -> None:
