@@ -333,6 +333,10 @@ def test_an_odd_error_of_somebody_else_ends_no_worker(scene: Scene, error: str) 
 PREFERS = {"notifyOn": ["waitlist"]}
 
 
+def window(start: int, end: int) -> dict[str, Any]:
+    return {"metadata": {"preferences": {"deliveryWindow": {"startMinutes": start, "endMinutes": end}}}}
+
+
 @pytest.mark.parametrize(
     ("columns", "event", "status", "code"),
     [
@@ -348,6 +352,9 @@ PREFERS = {"notifyOn": ["waitlist"]}
         ({}, {"payload": "[]"}, "failed", "broken_payload"),
         ({}, {"payload": {"version": "2.0"}}, "failed", "broken_payload"),
         ({}, {"event_at": "yesterday"}, "failed", "broken_payload"),
+        (window(1500, 1600), {}, "failed", "broken_payload"),  # never open: it would wait for ever
+        (window(-60, 0), {}, "failed", "broken_payload"),
+        (window(1440, -1), {}, "failed", "broken_payload"),
         ({"status": "strange"}, {}, "failed", "broken_payload"),
     ],
 )
@@ -615,6 +622,7 @@ def test_other_channels_may_be_left_to_their_worker(scene: Scene) -> None:
         ({"deliveryWindow": {"startMinutes": 720, "endMinutes": 800}}, True),
         ({"deliveryWindow": {"startMinutes": 1320, "endMinutes": 420}}, False),
         ({"deliveryWindow": {"startMinutes": 700, "endMinutes": 60}}, True),
+        ({"deliveryWindow": {"startMinutes": 700, "endMinutes": 1500}}, True),
     ],
 )
 def test_a_row_for_later_spends_no_attempt(scene: Scene, preferences: dict[str, Any], sent: bool) -> None:
