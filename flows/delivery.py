@@ -86,7 +86,7 @@ class Delivery:
         return letter
 
     def _name(self, name: str, mailout_id: str | None = None) -> None:
-        if self.has_own_run:
+        if self.has_own_run and name:  # without a subject it keeps the name of what was asked for
             name_run(name, mailout_id)
 
 

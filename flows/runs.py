@@ -114,7 +114,7 @@ def first_name() -> str:
     if flow_run.run_count:
         return str(flow_run.name)
     parameters = flow_run.parameters
-    return str(parameters.get("ref") or parameters.get("article_key"))
+    return str(parameters.get("ref") or parameters.get("article_key") or flow_run.flow_name)
 
 
 def outcome_of(engine: Engine, mailout_id: str) -> State[Any]:
