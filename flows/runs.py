@@ -74,7 +74,7 @@ def beating(first: float = 0.0) -> Iterator[None]:
     id = str(flow_run.id)
     DISPLAY.repeat(
         ("heartbeat", id),
-        lambda client: _emit(client, HEARTBEAT, id),
+        lambda client: emit(client, HEARTBEAT, f"prefect.flow-run.{id}"),
         first=first,
         every=HEARTBEAT_SECONDS,
     )
@@ -82,16 +82,16 @@ def beating(first: float = 0.0) -> Iterator[None]:
         yield
     finally:
         if DISPLAY.end_repeat(("heartbeat", id)):
-            DISPLAY.show(("ended", id), lambda client: _emit(client, ENDED, id))
+            DISPLAY.show(("ended", id), lambda client: emit(client, ENDED, f"prefect.flow-run.{id}"))
 
 
-def _emit(client: SyncPrefectClient, event: str, run: str) -> None:
+def emit(client: SyncPrefectClient, event: str, resource: str) -> None:
     """Over HTTP, answered: what `emit_event` sends is gone if the process ends soon."""
     body = {
         "id": str(uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
         "event": event,
-        "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
+        "resource": {"prefect.resource.id": resource},
     }
     client.request("POST", "/events", json=[body])
 
