@@ -119,7 +119,7 @@ def test_while_single_mails_are_held_health_and_each_waiting_mail_say_why(
 
 def test_a_waiting_mail_tells_of_a_pause_and_of_its_companys_own_limit(api: Api, store: SqliteStore) -> None:
     def told(id: str) -> str | None:
-        return api.call("GET", f"/v1/email/{id}").json()["errorCode"]  # type: ignore[no-any-return]
+        return api.call("GET", f"/v1/email/{id}").json()["errorCode"]
 
     now, later = api.send().json()["outboxId"], api.send(sendAt=iso(NOON + 60)).json()["outboxId"]
     assert (told(now), told(later)) == (None, None)
