@@ -11,11 +11,11 @@ import httpx
 from prefect import State
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import PrefectException, TerminationSignal
-from prefect.runtime import deployment, flow_run
+from prefect.runtime import flow_run
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.states import Completed
 
-from flows.runs import CANCELLED_IN_PREFECT, name_run, outcome_of
+from flows.runs import CANCELLED_IN_PREFECT, PAUSED_IN_PREFECT, STOPPED_IN_PREFECT, name_run, outcome_of
 from mailout.app.engine import Engine
 from mailout.insight.history.history_rows import keep_run
 from mailout.kinds.mailouts.readiness import AlreadySent
@@ -37,7 +37,7 @@ from tasks.steps import (
 )
 
 CANCEL_SECONDS = 3.0
-"""How often the server is asked whether somebody has cancelled a run that no worker looks after."""
+"""How often the server is asked whether somebody has cancelled or paused a run."""
 SIGNAL_SECONDS = 5.0
 """For the server's answer when the process is asked to end: it has half a minute for everything."""
 
@@ -86,14 +86,14 @@ class Delivery:
         return letter
 
     def _name(self, name: str, mailout_id: str | None = None) -> None:
-        if self.has_own_run:
+        if self.has_own_run and name:  # without a subject it keeps the name of what was asked for
             name_run(name, mailout_id)
 
 
 def deliver(steps: Delivery, mailout_id: str) -> State[Any]:
     """The rest of the steps, for whoever has loaded and rendered it; how it ended."""
-    # Under a worker the process gets a signal; whoever runs it by hand has nobody to send one.
-    watch = None if deployment.id else watch_for_cancel(steps.engine, mailout_id)
+    # A worker sends a signal, but only for Cancel.
+    watch = watch_for_cancel(steps.engine, mailout_id)
     try:
         with let_go_if_ended(steps.engine, [mailout_id]):
             if steps.begin(mailout_id):
@@ -131,19 +131,19 @@ def deliver_again(engine: Engine) -> State[Any] | None:
     return deliver(Delivery(engine), id)
 
 
-# ── Prefect's Cancel button ──
+# ── Prefect's Cancel and Pause buttons ──
 
 
 def watch_for_cancel(engine: Engine, mailout_id: str) -> tuple[str, str]:
-    """While the current run sends a mailout: if somebody cancels the run, the mailout is paused.
+    """While the current run sends a mailout: if somebody cancels or pauses the run, the mailout is paused.
 
     Its sender then ends by itself. What to hand to `DISPLAY.end_repeat` in the end.
     """
     run = UUID(str(flow_run.id))
 
     def look(client: SyncPrefectClient) -> None:
-        if _is_cancelled(client.read_flow_run(run).state):
-            _pause(engine, mailout_id)
+        if note := _stopped(client.read_flow_run(run).state):
+            _pause(engine, mailout_id, note)
 
     what = ("cancelled", str(run))
     DISPLAY.repeat(what, look, first=0.0, every=CANCEL_SECONDS)
@@ -160,33 +160,35 @@ def let_go_if_ended(engine: Engine, in_hand: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except TerminationSignal:
-        cancelled = _somebody_cancelled()
+        note = _somebody_stopped_it()
         for id in in_hand:
-            if not (cancelled and _pause(engine, id)):
+            if not (note and _pause(engine, id, note)):
                 engine.store.release(id)
         raise
 
 
-def _pause(engine: Engine, id: str) -> bool:
+def _pause(engine: Engine, id: str, note: str) -> bool:
     """Whether it was to be paused."""
     mailout = engine.store.mailout(id)
     is_open = mailout.status in (Status.PENDING, Status.PROCESSING)
-    if is_open and mailout.defer_note != CANCELLED_IN_PREFECT:
-        actions.pause(engine.store, id, CANCELLED_IN_PREFECT)
+    if is_open and mailout.defer_note not in STOPPED_IN_PREFECT:
+        actions.pause(engine.store, id, note)
     return is_open
 
 
-def _somebody_cancelled() -> bool:
-    """Whether Prefect's server knows of somebody who cancelled this run."""
+def _somebody_stopped_it() -> str | None:
+    """What Prefect's server knows of somebody who cancelled or paused this run."""
     try:
         with (
             temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 1}),
             get_client(sync_client=True, httpx_settings={"timeout": SIGNAL_SECONDS}) as client,
         ):
-            return _is_cancelled(client.read_flow_run(UUID(str(flow_run.id))).state)
+            return _stopped(client.read_flow_run(UUID(str(flow_run.id))).state)
     except (httpx.HTTPError, PrefectException):
-        return False  # nor could anybody have told it
+        return None  # nor could anybody have told it
 
 
-def _is_cancelled(state: State[Any] | None) -> bool:
-    return state is not None and (state.is_cancelling() or state.is_cancelled())
+def _stopped(state: State[Any] | None) -> str | None:
+    if state is None or not (state.is_paused() or state.is_cancelling() or state.is_cancelled()):
+        return None
+    return PAUSED_IN_PREFECT if state.is_paused() else CANCELLED_IN_PREFECT

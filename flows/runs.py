@@ -34,8 +34,9 @@ FIRST_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS = 5.0, 30.0
 """The first one of a whole process: most are over sooner and send none. When a run begins or ends, Prefect's
 server writes so much that on SQLite its automations often fail to read an event ("database is locked"), and
 keep it in a file for ever."""
-CANCELLED_IN_PREFECT = "It was cancelled in Prefect."
-"""Why a mailout is paused whose run somebody has cancelled on Prefect's pages."""
+CANCELLED_IN_PREFECT, PAUSED_IN_PREFECT = "It was cancelled in Prefect.", "It was paused in Prefect."
+"""Why a mailout is paused whose run somebody has cancelled or paused on Prefect's pages."""
+STOPPED_IN_PREFECT = (CANCELLED_IN_PREFECT, PAUSED_IN_PREFECT)
 NAME_LENGTH = 200
 
 
@@ -73,7 +74,7 @@ def beating(first: float = 0.0) -> Iterator[None]:
     id = str(flow_run.id)
     DISPLAY.repeat(
         ("heartbeat", id),
-        lambda client: _emit(client, HEARTBEAT, id),
+        lambda client: emit(client, HEARTBEAT, f"prefect.flow-run.{id}"),
         first=first,
         every=HEARTBEAT_SECONDS,
     )
@@ -81,16 +82,16 @@ def beating(first: float = 0.0) -> Iterator[None]:
         yield
     finally:
         if DISPLAY.end_repeat(("heartbeat", id)):
-            DISPLAY.show(("ended", id), lambda client: _emit(client, ENDED, id))
+            DISPLAY.show(("ended", id), lambda client: emit(client, ENDED, f"prefect.flow-run.{id}"))
 
 
-def _emit(client: SyncPrefectClient, event: str, run: str) -> None:
+def emit(client: SyncPrefectClient, event: str, resource: str) -> None:
     """Over HTTP, answered: what `emit_event` sends is gone if the process ends soon."""
     body = {
         "id": str(uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
         "event": event,
-        "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
+        "resource": {"prefect.resource.id": resource},
     }
     client.request("POST", "/events", json=[body])
 
@@ -113,7 +114,7 @@ def first_name() -> str:
     if flow_run.run_count:
         return str(flow_run.name)
     parameters = flow_run.parameters
-    return str(parameters.get("ref") or parameters.get("article_key"))
+    return str(parameters.get("ref") or parameters.get("article_key") or flow_run.flow_name)
 
 
 def outcome_of(engine: Engine, mailout_id: str) -> State[Any]:
@@ -125,7 +126,7 @@ def outcome_of(engine: Engine, mailout_id: str) -> State[Any]:
         return Failed(message=f"Not everybody was reached: {counts}.", name="Failed")
     if mailout.status is Status.CANCELLED:
         return Completed(message=f"Cancelled: {counts}.", name="Cancelled by hand")
-    if mailout.defer_reason is DeferReason.PAUSED and mailout.defer_note == CANCELLED_IN_PREFECT:
+    if mailout.defer_reason is DeferReason.PAUSED and mailout.defer_note in STOPPED_IN_PREFECT:
         return Cancelled(message=f"The mailout is paused: {counts}. To go on: resume_mailout.")
     if mailout.status is not Status.COMPLETED:
         why = hidden(_why(mailout, engine.limits.timezone))

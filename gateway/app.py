@@ -128,7 +128,7 @@ def create_app(
         (preferences, preferences.Preferences(settings, store, data)),
         *([(own_data, data)] if data else []),
         (web_archive, web_archive.WebArchive(settings, store)),
-        *api.served(settings, store, wrong),
+        *api.served(settings, store, wrong, queue_forecast.limits),
         (media, media.Media(settings.mailout_home / "media")),
         (progress, progress.QueueOverHttp(settings, store, queue_forecast)),
     ]

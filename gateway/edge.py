@@ -51,7 +51,7 @@ class Edge:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(self, scope, receive, send)
+        answer = Answer(self, scope, receive, send)
         if self._running >= MOST_AT_ONCE:
             await answer.refuse(503, "too many requests at once")
             return
@@ -60,12 +60,13 @@ class Edge:
             return
         _keep_own_cookies(scope)
         self._running += 1
-        late = asyncio.get_running_loop().call_later(self.seconds, answer.too_late)
+        answer.wait(self.seconds)
+        scope.setdefault("state", {})["answer"] = answer
         try:
             # It cannot be stopped in the middle of a write. What it stores is known by its id.
             await self.app(scope, receive, answer.send)
         finally:
-            late.cancel()
+            answer.wait(None)
             self._running -= 1
 
 
@@ -89,12 +90,13 @@ def _keep_own_cookies(scope: Scope) -> None:
         scope["headers"].append((b"cookie", ours))
 
 
-class _Answer:
+class Answer:
     """The way out of one request: whoever begins to answer first does so alone."""
 
     def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
         self._started = False
         self._refusing: asyncio.Task[None] | None = None
+        self._late: asyncio.TimerHandle | None = None
         self._edge = edge
         self._scope = scope
         self._receive = receive
@@ -105,7 +107,16 @@ class _Answer:
         if self._refusing is None:
             await self._pass_on(message)
 
-    def too_late(self) -> None:
+    def wait(self, seconds: float | None) -> bool:
+        """For so long from now on; None: to the end, since what is being stored is no longer refused. False:
+        it was refused already, so nothing may be stored."""
+        if self._late is not None:
+            self._late.cancel()
+        if seconds is not None:
+            self._late = asyncio.get_running_loop().call_later(seconds, self._too_late)
+        return self._refusing is None
+
+    def _too_late(self) -> None:
         if not self._started:  # from here on the app speaks to nobody
             self._refusing = asyncio.ensure_future(self.refuse(503, "it took too long"))
 

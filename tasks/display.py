@@ -137,7 +137,8 @@ class Display:
     def _connected(self) -> SyncPrefectClient:
         if self._client is None or time.monotonic() - self._client_since > CLIENT_SECONDS:
             self._connection.close()
-            client = get_client(sync_client=True, httpx_settings={"timeout": SERVER_SECONDS})
+            # Never equal to another's settings: else it would be that run's client, and end with it.
+            client = get_client(sync_client=True, httpx_settings={"timeout": httpx.Timeout(SERVER_SECONDS)})
             self._client, self._client_since = self._connection.enter_context(client), time.monotonic()
         return self._client
 

@@ -51,8 +51,8 @@ def list_companies(json: Json = False) -> None:
 @app.command(epilog="Example: mailout companies limits shop --per-hour 1000 --per-day 10000")
 def limits(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    per_hour: Annotated[int | None, typer.Option(min=0, max=LARGEST_LIMIT, help="Mails an hour.")] = None,
-    per_day: Annotated[int | None, typer.Option(min=0, max=LARGEST_LIMIT, help="Mails a day.")] = None,
+    per_hour: Annotated[int | None, typer.Option(min=1, max=LARGEST_LIMIT, help="Mails an hour.")] = None,
+    per_day: Annotated[int | None, typer.Option(min=1, max=LARGEST_LIMIT, help="Mails a day.")] = None,
     json: Json = False,
 ) -> None:
     """Set a company's own limits. One that you leave out falls back to LIMIT_PER_*."""

@@ -28,6 +28,7 @@ from mailout.insight.reporting.plain import summary_lines
 from mailout.insight.reporting.queue_json import request_dict, single_mails_dict
 from mailout.insight.reporting.reports import Reports
 from mailout.insight.reporting.summary import summarise
+from mailout.kinds.single_mails.companies import companies, used_up, why_they_wait
 from mailout.letters.audience import subscriber_rows
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.states import WAITING, State
@@ -107,6 +108,9 @@ def _overview(engine: Engine, json: bool) -> None:
         say(ALL_PAUSED)
     if held := single_mails_wait(singles, engine.limits.timezone):
         say(held, style="bold yellow")
+    for company in companies(engine.store):
+        if full := used_up(engine.store, company, engine.limits, singles.now, rehearsal=engine.rehearses):
+            say(full[1], style="bold yellow")
     show_requests(engine)
     waited = engine.store.now() - (events["oldest"] or math.inf)
     if waited > EVENTS_WAIT_SECONDS:
@@ -175,8 +179,11 @@ def _message(engine: Engine, id: str, json: bool) -> None:
     if row["campaign_id"] is None:
         waiting = engine.store.single_mails_waiting(rehearsal=row["is_rehearsal"])
         held = single_mails_wait(waiting, engine.limits.timezone) if waiting.due else None
-        if row["state"] in WAITING and held:
-            say(held)
+        if row["state"] in WAITING and (row["next_attempt_at"] or 0.0) <= waiting.now:
+            company, is_rehearsal = row["company_id"] or "", row["is_rehearsal"]
+            why = why_they_wait(engine.store, company, engine.limits, waiting.now, rehearsal=is_rehearsal)
+            if said := why[1] if why else held:
+                say(said)
         if act := _ACTS.get(row["state"]):
             say(act.format(id=id))
     say()

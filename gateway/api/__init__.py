@@ -10,10 +10,13 @@ from gateway.api.callers import Callers
 from mailout.base.settings import Settings
 from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content.from_settings import brand_of, footer_of
+from mailout.outbox.queue.limits import Limits
 from mailout.store import Store
 
 
-def served(settings: Settings, store: Store, wrong: WrongTokens) -> list[tuple[ModuleType, object]]:
+def served(
+    settings: Settings, store: Store, wrong: WrongTokens, limits: Limits
+) -> list[tuple[ModuleType, object]]:
     """The modules with the routes, and what these work with."""
     callers = Callers(store, wrong)
     intake = SingleMailIntake(
@@ -23,6 +26,6 @@ def served(settings: Settings, store: Store, wrong: WrongTokens) -> list[tuple[M
         settings.org_name or settings.from_name or "",
     )
     return [
-        (single_mails, single_mails.SingleMailApi(store, callers, intake)),
+        (single_mails, single_mails.SingleMailApi(store, callers, intake, limits)),
         (recipients, recipients.RecipientApi(store, callers)),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from dataclasses import dataclass
+from math import ceil
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -24,6 +25,14 @@ MINUTE = 60.0
 class _Minute:
     ends: float
     used: int = 0
+
+
+def only(request: Request, name: str) -> str | None:
+    """A header that may come once: of two, we and a proxy could each take another one."""
+    given = request.headers.getlist(name)
+    if len(given) > 1:
+        raise ApiProblem(400, "INVALID_PAYLOAD", f"The header {name.title()} comes more than once.")
+    return given[0] if given else None
 
 
 class Callers:
@@ -70,7 +79,7 @@ class Callers:
         minute = self._minutes.get(token.id)
         if minute is None or now >= minute.ends:
             minute = self._minutes[token.id] = _Minute(now + MINUTE)
-        reset = str(max(1, round(minute.ends - now)))
+        reset = str(ceil(minute.ends - now))
         refused = minute.used + mails > token.limit_per_minute
         minute.used += 0 if refused else mails
         left = max(0, token.limit_per_minute - minute.used)
@@ -84,7 +93,7 @@ class Callers:
             raise ApiProblem(429, "RATE_LIMITED", detail, headers={"Retry-After": reset})
 
     async def _token(self, request: Request) -> Token | None:
-        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        scheme, _, text = (only(request, "authorization") or "").partition(" ")
         if scheme.lower() != "bearer" or not text.startswith(PREFIX) or len(text) > 200:
             return None
         wanted, now = hash_of(text.strip()), time.monotonic()

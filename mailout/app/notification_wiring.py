@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -22,8 +23,11 @@ from mailout.kinds.notifications.job import LOCK_SECONDS, TEMPLATE, WorkerOption
 from mailout.kinds.notifications.notifications import NotificationWorker
 from mailout.kinds.notifications.port import NotificationCounts, ProducerQueue
 from mailout.kinds.notifications.watch import dispatch
+from mailout.kinds.single_mails.companies import why_they_wait
 from mailout.letters.content.notification_templates import PARTS, NotificationTemplates
+from mailout.outbox.delivery.options import Ended, RunReport
 from mailout.outbox.delivery.protocol import Timing
+from mailout.outbox.delivery.single_mails import DEFAULT_COMPANY
 
 
 def notification_worker(
@@ -48,7 +52,7 @@ def notification_worker(
         ),
         store=engine.store,
         templates=_templates(settings),
-        send=partial(engine.sending.send_single_mails, until_idle=True),
+        send=partial(_send, engine),
         clock=engine.clock,
         options=WorkerOptions(
             source=source,
@@ -63,6 +67,16 @@ def notification_worker(
             on_a_copy=on_a_copy,
         ),
     )
+
+
+def _send(engine: Engine, seconds: float) -> RunReport:
+    """A run is done when the limit of their company is used up: they wait all the same."""
+    report, store = engine.sending.send_single_mails(seconds, until_idle=True), engine.store
+    if report.ended is Ended.DONE and (
+        why := why_they_wait(store, DEFAULT_COMPANY, engine.limits, store.now(), rehearsal=engine.rehearses)
+    ):
+        return replace(report, ended=Ended.LIMITED, limited=why[1].rstrip("."))
+    return report
 
 
 def send_notifications(

@@ -15,6 +15,7 @@ log = logging.getLogger("mailout.single_mails")
 
 ASK_FOR_NEXT_SECONDS = 30.0
 """So long before its end a run asks for the next one: a process takes a while to start."""
+HEARD_POLL_SECONDS = 30.0
 HANDOVER_WAIT_SECONDS = 90.0
 """How long the next one waits for the one before it to end."""
 HANDOVER_POLL_SECONDS = 1.0
@@ -33,9 +34,15 @@ PAUSE_SECONDS = {
 class SingleMailRun:
     """Fulfils `Observer`: it counts what became of them."""
 
-    def __init__(self, sending: Sending, ask_for_next: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        sending: Sending,
+        ask_for_next: Callable[[], None] = lambda: None,
+        was_heard: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._sending = sending
         self._ask_for_next = ask_for_next
+        self._was_heard = was_heard
         self.ended: Counter[State] = Counter()
 
     def take_over(self) -> bool:
@@ -49,18 +56,27 @@ class SingleMailRun:
         return True
 
     def run(self, seconds: float) -> bool:
-        """Until its time is up; False: somebody has asked it to stop."""
+        """Until its time is up, and for up to as long again while nobody hears that it asks for the next one.
+        False: somebody has asked it to stop."""
+        end = self._sending.clock.monotonic() + seconds
+        goes_on = self._send_until(end - ASK_FOR_NEXT_SECONDS)
+        if goes_on:
+            self._ask_for_next()
+            goes_on = self._send_until(end)
+        last = end + seconds
+        while goes_on and end < last and not self._was_heard():
+            end += HEARD_POLL_SECONDS
+            goes_on = self._send_until(end)
+        return goes_on
+
+    def _send_until(self, until: float) -> bool:
         clock = self._sending.clock
-        end = clock.monotonic() + seconds
-        for until, then in ((end - ASK_FOR_NEXT_SECONDS, self._ask_for_next), (end, None)):
-            while (remaining := until - clock.monotonic()) > 0:
-                report = self._sending.send_single_mails(min(remaining, SLICE_SECONDS), self)
-                if report.ended is Ended.STOPPED:
-                    return False
-                if report.ended in PAUSE_SECONDS:
-                    self._pause(report, until)
-            if then is not None:
-                then()
+        while (remaining := until - clock.monotonic()) > 0:
+            report = self._sending.send_single_mails(min(remaining, SLICE_SECONDS), self)
+            if report.ended is Ended.STOPPED:
+                return False
+            if report.ended in PAUSE_SECONDS:
+                self._pause(report, until)
         return True
 
     def _pause(self, report: RunReport, until: float) -> None:

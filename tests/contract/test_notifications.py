@@ -333,6 +333,10 @@ def test_an_odd_error_of_somebody_else_ends_no_worker(scene: Scene, error: str) 
 PREFERS = {"notifyOn": ["waitlist"]}
 
 
+def window(start: int, end: int) -> dict[str, Any]:
+    return {"metadata": {"preferences": {"deliveryWindow": {"startMinutes": start, "endMinutes": end}}}}
+
+
 @pytest.mark.parametrize(
     ("columns", "event", "status", "code"),
     [
@@ -348,6 +352,9 @@ PREFERS = {"notifyOn": ["waitlist"]}
         ({}, {"payload": "[]"}, "failed", "broken_payload"),
         ({}, {"payload": {"version": "2.0"}}, "failed", "broken_payload"),
         ({}, {"event_at": "yesterday"}, "failed", "broken_payload"),
+        (window(1500, 1600), {}, "failed", "broken_payload"),  # never open: it would wait for ever
+        (window(-60, 0), {}, "failed", "broken_payload"),
+        (window(1440, -1), {}, "failed", "broken_payload"),
         ({"status": "strange"}, {}, "failed", "broken_payload"),
     ],
 )
@@ -451,6 +458,42 @@ def test_an_odd_row_fails_alone(scene: Scene, columns: dict[str, Any], event: di
     assert (row["error"]["code"], bool(row["error"]["message"])) == ("broken_payload", True)
     assert [scene.producer.row(id)["fanout_status"] for id in others] == ["sent", "sent"]
     assert (counts.sent, counts.failed) == (2, 1)
+
+
+@pytest.mark.parametrize("value", ["x'00ff'", "9e999"])
+@pytest.mark.parametrize(
+    ("column", "ended"),
+    [
+        ("open_event_notifications.open_event_id", "failed"),
+        ("open_event_notifications.subscription_id", "failed"),
+        ("open_events.section_id", "failed"),
+        ("sections.course_id", "sent"),  # without what is only there to enrich it
+    ],
+)
+def test_an_id_that_is_none_fails_its_row_alone(scene: Scene, column: str, value: str, ended: str) -> None:
+    odd, other = scene.producer.one(), scene.producer.one("bo@example.org", event={"dedupe_key": "other"})
+    table, name = column.split(".")
+    scene.producer.sql(f"UPDATE {table} SET {name} = {value} WHERE rowid = 1")
+    scene.run()
+    row = scene.producer.row(odd)
+    assert (row["fanout_status"], row["locked_by"]) == (ended, None)
+    assert ended == "sent" or row["error"]["code"] == "broken_payload"
+    assert scene.producer.row(other)["fanout_status"] == "sent"
+
+
+def test_an_event_of_somebody_else_that_looks_like_ours_ends_no_worker(scene: Scene) -> None:
+    """It is read when a row has a message already."""
+    id = scene.producer.one()
+    scene.answer(TRANSIENT)
+    scene.run()
+    scene.answer(None)
+    scene.producer.sql(
+        "INSERT INTO subscription_events (subscription_id, event_type, payload)"
+        """ VALUES (1, 'notify_failed', '{"notificationId": [2], "outboxId": "x"}')"""
+    )
+    scene.wait(3)
+    scene.run()
+    assert scene.producer.row(id)["fanout_status"] == "sent"
 
 
 def test_a_text_that_is_not_in_utf_8_fails_its_row_alone(scene: Scene) -> None:
@@ -579,6 +622,7 @@ def test_other_channels_may_be_left_to_their_worker(scene: Scene) -> None:
         ({"deliveryWindow": {"startMinutes": 720, "endMinutes": 800}}, True),
         ({"deliveryWindow": {"startMinutes": 1320, "endMinutes": 420}}, False),
         ({"deliveryWindow": {"startMinutes": 700, "endMinutes": 60}}, True),
+        ({"deliveryWindow": {"startMinutes": 700, "endMinutes": 1500}}, True),
     ],
 )
 def test_a_row_for_later_spends_no_attempt(scene: Scene, preferences: dict[str, Any], sent: bool) -> None:

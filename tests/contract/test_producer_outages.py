@@ -133,6 +133,21 @@ def test_missing_for_a_minute(scene: Scene, warnings: Callable[[], list[str]]) -
     assert warnings() == [f"There is no file {path}. Check --db or NOTIFY_DB."]
 
 
+def test_replaced_while_it_is_open(scene: Scene, warnings: Callable[[], list[str]]) -> None:
+    """As a producer compacts its file, or restores it: the old one is still there for whoever has it open."""
+    told, path, new = list[int](), scene.producer.path, scene.producer.path.with_name("new.db")
+
+    def replaced() -> None:
+        if not told:
+            scene.producer.sql("VACUUM INTO ?", str(new))
+            new.replace(path)
+            told.append(scene.producer.one())
+
+    worked(scene, replaced)
+    told_once(scene, told[0])
+    assert warnings() == [f"{path} was moved or replaced. It is opened again."]
+
+
 def test_of_a_foreign_schema_until_somebody_sets_it_right(
     scene: Scene, warnings: Callable[[], list[str]]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -44,6 +45,8 @@ from mailout.outbox.delivery.single_mails import (
 )
 from mailout.outbox.delivery.states import WAITING, State
 from mailout.outbox.queue import actions, queue_rows
+from mailout.outbox.queue.limits import Limits
+from mailout.outbox.queue.limits import buckets as queue_buckets
 from mailout.store import Store
 from tests.clocks import NOON
 from tests.contract.scenes import NOWHERE, Sender, buckets, mailout, result, state_of
@@ -370,6 +373,25 @@ def test_a_companys_own_limit_holds(store: Store, kind: str, limits: tuple[int |
     assert len(Sender(store, None).begin(8, buckets=buckets(NOON))) == 2
 
 
+def test_a_company_at_its_own_limit_is_told_which_one_until_it_ends(store: Store) -> None:
+    """Its mails wait, and those of others leave: no run is held up, so none would say why."""
+    limits = Limits(ZoneInfo("UTC"))
+
+    def told(now: float, rehearsal: bool = False) -> tuple[str, str] | None:
+        return companies.why_they_wait(store, "acme", limits, now, rehearsal=rehearsal)
+
+    add_company(store, "acme")
+    set_limits(store, "acme", 2, None)
+    store.accept_single_mails([mail(f"a{n}") for n in range(4)])
+    assert told(NOON) is None
+    Sender(store, None).begin(8, buckets=queue_buckets(limits, NOON))
+    said = "acme has used up its limit of this hour (2); it goes on at 16 Nov 2026 13:00 UTC."
+    assert told(NOON) == ("hour", said)
+    assert (told(NOON + 3600), told(NOON, rehearsal=True)) == (None, None)
+    store.pause_all(True)
+    assert (told(NOON) or ("",))[0] == "all_paused"
+
+
 def test_a_companys_own_limit_holds_for_its_mailouts(store: Store) -> None:
     add_company(store, "acme")
     set_limits(store, "acme", 1, None)
@@ -405,6 +427,7 @@ def test_mails_that_nobody_sends_say_so(store: Store, factory: StoreFactory) -> 
     assert store.single_mails_waiting(rehearsal=True).hold is None
     factory.set_now(NOON + UNSERVED_SECONDS)
     assert store.single_mails_waiting(rehearsal=True).hold == SingleMailsHeld(NOON, NO_SENDER, UNSERVED, True)
+    assert "mailout doctor" in UNSERVED  # `up` may run, and Prefect's pool be paused
     assert store.single_mails_waiting(rehearsal=False).hold is None
     Sender(store, None)
     assert store.single_mails_waiting(rehearsal=True).hold is None

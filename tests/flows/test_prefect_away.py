@@ -13,9 +13,11 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 
+from flows.drain_outbox import drain_outbox
 from flows.run_queue import run_queue
 from flows.send_mailout import send_mailout
 from mailout.app.engine import Engine
+from mailout.app.single_mail_run import SingleMailRun
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import Outcome
 from tasks.display import Display
@@ -99,6 +101,29 @@ def test_the_queue_sends_its_next_letter_though_prefect_cannot_show_a_run_for_it
 
 
 # ── the display alone ──
+
+
+def test_the_run_for_single_mails_ends_once_prefect_has_heard_that_the_next_is_needed(
+    engine_with: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine_with()
+    told, tries = list[str](), list[str]()
+
+    def emit(client: object, event: str, resource: str) -> None:
+        tries.append(event)
+        if len(tries) == 1:
+            raise httpx.ConnectError("it is away")
+        told.append(event)
+
+    def run(self: SingleMailRun, seconds: float) -> bool:
+        assert not self._was_heard()
+        self._ask_for_next()
+        return bool(wait_for(self._was_heard, "Prefect has not heard it"))
+
+    monkeypatch.setattr("flows.drain_outbox.emit", emit)
+    monkeypatch.setattr(SingleMailRun, "run", run)
+    assert drain_outbox(return_state=True).message == "none came."
+    assert told == ["mailout.single_mails.waiting"]
 
 
 def test_what_the_server_did_not_take_is_told_again_and_only_the_newest_of_its_kind(

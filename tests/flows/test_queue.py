@@ -6,9 +6,10 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from prefect import State
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
 from prefect.client.schemas.sorting import FlowRunSort
@@ -16,7 +17,7 @@ from prefect.exceptions import TerminationSignal
 from prefect.flow_engine import run_flow
 from prefect.flows import Flow
 from prefect.runtime import flow_run
-from prefect.states import AwaitingRetry, Cancelling
+from prefect.states import AwaitingRetry, Cancelling, Paused
 
 from flows import queue_actions
 from flows.run_queue import run_queue
@@ -151,18 +152,33 @@ def test_a_run_that_is_cancelled_leaves_its_mailout_paused_and_one_that_is_ended
     assert engine.store.mailout(LETTER).ledger.sent == 3
 
 
-@pytest.mark.parametrize("by_the_queue", [True, False])
-def test_cancelling_a_letter_s_own_run_pauses_that_letter_and_ends_as_cancelled(
-    engine_with: Build, letter: str, by_the_queue: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("by_the_queue", "by_a_worker", "button"),
+    [
+        (True, False, Cancelling),
+        (False, False, Cancelling),
+        (True, False, Paused),
+        (False, True, Paused),
+    ],
+)
+def test_cancelling_or_pausing_a_letter_s_own_run_pauses_that_letter_and_ends_as_cancelled(
+    engine_with: Build,
+    letter: str,
+    by_the_queue: bool,
+    by_a_worker: bool,
+    button: Callable[[], State[Any]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Below the queue, or started by a command, no worker hands the button's signal on."""
+    """Below the queue, or started by a command, no worker hands the signal on; for a pause none does."""
     monkeypatch.setattr("flows.delivery.CANCEL_SECONDS", 0.2)
+    if by_a_worker:
+        monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", str(uuid4()))
     engine = engine_with(SEND_RATE_PER_SEC=0.05)
     freeze = engine.sending.freeze
 
     def cancel_first(id: str) -> Any:
         with get_client(sync_client=True) as client:
-            client.set_flow_run_state(UUID(str(flow_run.id)), Cancelling(), force=True)
+            client.set_flow_run_state(UUID(str(flow_run.id)), button(), force=True)
         return freeze(id)
 
     monkeypatch.setattr(engine.sending, "freeze", cancel_first)
@@ -171,7 +187,8 @@ def test_cancelling_a_letter_s_own_run_pauses_that_letter_and_ends_as_cancelled(
     state = run(*[run_queue] if by_the_queue else [send_mailout, letter])
     paused = engine.store.mailout(LETTER)
     assert paused.ledger.sent < 3
-    assert (paused.defer_reason, paused.defer_note) == (DeferReason.PAUSED, "It was cancelled in Prefect.")
+    note = f"It was {'cancelled' if button is Cancelling else 'paused'} in Prefect."
+    assert (paused.defer_reason, paused.defer_note) == (DeferReason.PAUSED, note)
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=2)
     (own,) = [one for one in runs if one.name == "Hello"][:1]

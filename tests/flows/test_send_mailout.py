@@ -59,6 +59,19 @@ def test_everybody_gets_it_once_and_the_run_says_so(engine_with: Build, letter: 
     assert len(mails(engine)) == 3
 
 
+def test_a_run_without_a_subject_is_named_after_what_was_asked_for(
+    engine_with: Build, tmp_path: Path
+) -> None:
+    """Prefect would give it a random one."""
+    engine_with()
+    path = tmp_path / "none.md"
+    path.write_text("---\nid: none\n---\n\nHow are you?\n", encoding="utf-8")
+    states = [run(send_mailout, ref) for ref in (str(path), "")]
+    with get_client(sync_client=True) as client:
+        names = [client.read_flow_run(state.state_details.flow_run_id).name for state in states]
+    assert names == [str(path), "send_mailout"]
+
+
 def test_a_test_run_leaves_the_real_one_to_come(engine_with: Build, letter: str) -> None:
     engine = engine_with()
     assert run(send_mailout, letter, True).is_completed()

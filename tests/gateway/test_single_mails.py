@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import Request
 
+from gateway.access import WrongTokens
+from gateway.api.callers import Callers
+from gateway.api.problems import ApiProblem
+from gateway.edge import Answer, Edge
 from gateway.looks import needs_a_sender
 from gateway.wrong_passwords import MOST_FROM_ONE
 from mailout.adapters.sqlite import SqliteStore
@@ -18,7 +25,8 @@ from mailout.base.time_format import iso
 from mailout.insight.metrics import metric_rows
 from mailout.insight.metrics.port import Counter
 from mailout.kinds.single_mails import companies
-from mailout.kinds.single_mails.companies import Scope, add_token, new_token
+from mailout.kinds.single_mails.companies import Scope, add_token, new_token, set_limits
+from mailout.kinds.single_mails.single_mails import SingleMailIntake
 from mailout.letters.content import content_rows
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, mark
 from mailout.letters.content.plaintext import plain_text
@@ -107,6 +115,18 @@ def test_while_single_mails_are_held_health_and_each_waiting_mail_say_why(
     )
     story = api.call("GET", f"/v1/email/{id}").json()
     assert (story["status"], story["errorCode"], story["errorReason"]) == ("PENDING", held.code, held.why)
+
+
+def test_a_waiting_mail_tells_of_a_pause_and_of_its_companys_own_limit(api: Api, store: SqliteStore) -> None:
+    def told(id: str) -> str | None:
+        return api.call("GET", f"/v1/email/{id}").json()["errorCode"]
+
+    now, later = api.send().json()["outboxId"], api.send(sendAt=iso(NOON + 60)).json()["outboxId"]
+    assert (told(now), told(later)) == (None, None)
+    set_limits(store, "acme", 0, None)
+    assert (told(now), told(later)) == ("hour", None)
+    store.pause_all(True)
+    assert (told(now), told(later)) == ("all_paused", None)
 
 
 def test_what_is_refused_at_the_door_is_counted_by_the_check_that_it_failed(
@@ -211,6 +231,7 @@ INTEGRITY = [
     ({"headers": {"X-A": "one\r\nBcc: eve@example.org"}}, "headers.X-A"),
     ({"headers": {"X-Mailout-Epoch": "9"}}, "headers.X-Mailout-Epoch"),
     ({"headers": {"X-A": 1}}, "headers.X-A"),
+    ({"headers": {"X-A": "é" * 330}}, "headers.X-A"),  # 660 bytes, but SES gets it encoded
     ({"headers": {"X-\u212aey": "a"}}, "headers.X-\u212aey"),
     ({"headers": {"Reference\u017f": "a"}}, "headers.Reference\u017f"),
     ({"category": "spam"}, "category"),
@@ -485,6 +506,61 @@ def test_a_batch_has_one_to_500_mails(api: Api, messages: Any) -> None:
     assert problem(answer) == (400, "INVALID_PAYLOAD", "messages")
 
 
+BODIES = {
+    "/v1/email/send": MAIL | {"html": f"<p>{'word ' * 6000}</p>"},
+    "/v1/email/send-batch": {"messages": [MAIL, MAIL]},
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_what_was_refused_because_it_took_too_long_is_not_stored(
+    open_gateway: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Whoever gets a 503 sends it again, perhaps without a key."""
+    text, token = new_token("acme", tuple(Scope), None)
+    add_token(store, token)
+    refused, ended = threading.Event(), threading.Event()
+    prepare, edge = SingleMailIntake.prepare, Edge.__call__
+
+    def prepare_slowly(self: SingleMailIntake, *given: Any, **more: Any) -> Any:
+        assert refused.wait(300)
+        return prepare(self, *given, **more)
+
+    async def told_when_it_ends(self: Edge, *given: Any) -> None:
+        await edge(self, *given)
+        ended.set()
+
+    monkeypatch.setattr(SingleMailIntake, "prepare", prepare_slowly)
+    monkeypatch.setattr(Edge, "__call__", told_when_it_ends)
+    monkeypatch.setattr("gateway.api.single_mails.BATCH_SECONDS", 0.05)
+    api = Api(open_gateway(answer_seconds=0.05), text)
+    assert api.call("POST", path, json=BODIES[path]).status_code == 503
+    refused.set()
+    assert ended.wait(300)
+    assert Sender(store, None).begin(5) == []
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_once_it_is_being_stored_nobody_is_told_to_send_it_again(
+    api: Api, store: SqliteStore, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    wait, accept = Answer.wait, store.accept_single_mails
+    waits: list[float | None] = []
+
+    def recorded(self: Answer, seconds: float | None) -> bool:
+        waits.append(seconds)
+        return wait(self, seconds)
+
+    def store_them(mails: Any) -> Any:
+        assert waits[-1] is None  # a slow commit is waited for
+        return accept(mails)
+
+    monkeypatch.setattr(Answer, "wait", recorded)
+    monkeypatch.setattr(store, "accept_single_mails", store_them)
+    assert api.call("POST", path, json=BODIES[path]).status_code == 202
+    assert (60.0 in waits) == ("batch" in path)  # so long a batch within the limits may take
+
+
 def test_a_batch_may_be_longer_than_a_mail(api: Api) -> None:
     long = MAIL | {"text": "x" * 400_000}
     answer = api.call("POST", "/v1/email/send-batch", json={"messages": [long] * 5})
@@ -544,6 +620,34 @@ def test_a_token_has_its_mails_a_minute(company: Company) -> None:
     assert (full.headers["ratelimit-limit"], full.headers["ratelimit-remaining"]) == ("3", "2")
     assert api.call("POST", "/v1/email/send-batch", json={"messages": [MAIL] * 2}).status_code == 202
     assert api.send().status_code == 429
+
+
+def test_who_comes_again_when_told_to_is_let_in(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("gateway.api.callers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    callers, request = Callers(store, WrongTokens()), Request({"type": "http"})
+    _, token = new_token("acme", tuple(Scope), 1)
+    callers.charge(request, token, 1)
+    now[0] = 29.7
+    with pytest.raises(ApiProblem) as full:
+        callers.charge(request, token, 1)
+    now[0] += int(full.value.headers["Retry-After"])
+    callers.charge(request, token, 1)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Idempotency-Key"])
+def test_of_two_headers_none_is_chosen(api: Api, store: SqliteStore, name: str) -> None:
+    """A proxy that takes the other one would take the request for somebody else's, or for another mail."""
+    headers = [("Authorization", f"Bearer {api._token}"), ("Idempotency-Key", "k")]
+    answer = api.client.post("/v1/email/send", json=MAIL, headers=[*headers, (name, "Bearer mo_other")])
+    assert problem(answer)[:2] == (400, "INVALID_PAYLOAD")
+    assert not Sender(store, None).begin(5)
+
+
+def test_a_mail_whose_recipient_was_forgotten_is_replayed_with_an_id(api: Api, store: SqliteStore) -> None:
+    id = api.send("k").json()["outboxId"]
+    store.forget("ana@example.org", "somebody")
+    assert api.send("k").json()["requestId"] == id
 
 
 def test_a_batch_that_no_minute_has_room_for_is_not_told_to_come_again(company: Company) -> None:

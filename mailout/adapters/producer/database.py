@@ -116,6 +116,15 @@ def is_missing(path: Path) -> bool:
     return False
 
 
+def file_at(path: Path) -> tuple[int, int] | None:
+    """Which file it is that stands there now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """SQLite's errors in one line each. All of them may pass: the worker tries again."""

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mailout.adapters.producer.database import TIMES, checked_columns, form_of, translated
-from mailout.adapters.producer.rows import PENDING, RowReader
+from mailout.adapters.producer.database import TIMES, checked_columns, file_at, form_of, translated
+from mailout.adapters.producer.rows import PENDING, RowReader, id_list
 from mailout.base.clock import Clock
-from mailout.base.errors import NotFound
+from mailout.base.errors import NotFound, SourceUnavailable
 from mailout.base.time_format import iso
 from mailout.kinds.notifications.port import ProducerRow, RowResult
 from mailout.kinds.notifications.rules import read_json
@@ -30,8 +30,6 @@ FOR_EMAIL = (
     " AND s.subscription_id = open_event_notifications.subscription_id)"
 )
 """Also where the subscription is gone: that is reported to the row."""
-OURS = {"notificationId", "outboxId"}
-"""What the payload of an event has that we wrote for a message's end."""
 
 
 class ProducerSqlite:
@@ -54,6 +52,7 @@ class ProducerSqlite:
         self._lock_seconds = lock_seconds
         self._ours = f" AND {FOR_EMAIL}" if email_only else ""  # other rows are not even locked
         self._cursor, self._began_at = 0, clock.monotonic()
+        self._file = file_at(path)
         with translated(path):
             # Each `with self._db` is one transaction, alone from its first write on.
             self._db = sqlite3.connect(
@@ -82,6 +81,8 @@ class ProducerSqlite:
     def lock(self, limit: int) -> Sequence[ProducerRow]:
         """Pending rows that nobody holds, by id; beyond the last ones first: what is done is not read. But a
         row that is due again must not wait until no new ones come."""
+        if file_at(self.path) != self._file:  # a file that was replaced stays open, and gets no new rows
+            raise SourceUnavailable(f"{self.path} was moved or replaced.", remedy="It is opened again.")
         if self._clock.monotonic() - self._began_at >= CURSOR_SECONDS:
             self._begin_again()
         with translated(self.path):
@@ -127,10 +128,11 @@ class ProducerSqlite:
             found = self._db.execute(
                 "SELECT payload FROM subscription_events WHERE event_type IN ('notify_sent', 'notify_failed')"
                 " AND subscription_id IN (SELECT value FROM json_each(?))",
-                (json.dumps([row.notification["subscription_id"] for row in rows]),),
+                (id_list(row.notification["subscription_id"] for row in rows),),
             ).fetchall()
         told = [read_json(event["payload"]) for event in found]
-        return {(one["notificationId"], one["outboxId"]) for one in told if one.keys() >= OURS}
+        named = [(one.get("notificationId"), one.get("outboxId")) for one in told]  # others write there, too
+        return {(row, id) for row, id in named if isinstance(row, int) and isinstance(id, str)}
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         now = self._times["open_event_notifications.locked_at"](self._clock.now())

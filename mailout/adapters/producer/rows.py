@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from mailout.kinds.notifications.port import ProducerRow
 
 PENDING = "fanout_status IN ('pending', 'PENDING', 'Pending')"
 """Without case, and still a question that an index can answer."""
+
+
+def id_list(ids: Iterable[Any]) -> str:
+    """For `json_each`. What JSON cannot hold, a BLOB or infinity, is nobody's id."""
+    return json.dumps([id for id in set(ids) if not isinstance(id, bytes) and id not in (inf, -inf)])
 
 
 class RowReader:
@@ -48,12 +54,11 @@ class RowReader:
             )
 
     def _by(self, table: str, column: str, ids: Iterable[Any]) -> dict[Any, dict[str, Any]]:
-        wanted = list({id for id in ids if id is not None})
-        if column not in self._columns[table] or not wanted:
+        if column not in self._columns[table]:
             return {}
         rows = self._db.execute(
             f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",  # noqa: S608
-            (json.dumps(wanted),),
+            (id_list(ids),),
         )
         return {row[column]: dict(row) for row in rows}
 
@@ -76,7 +81,7 @@ class RowReader:
         rows = self._db.execute(
             "SELECT * FROM section_meetings WHERE section_id IN (SELECT value FROM json_each(?))"
             " ORDER BY rowid",
-            (json.dumps(list(sections)),),
+            (id_list(sections),),
         )
         found: dict[Any, list[dict[str, Any]]] = {}
         for row in rows:
@@ -98,7 +103,7 @@ class RowReader:
             rows = self._db.execute(
                 "SELECT subscription_id, notification_id FROM open_event_notifications"  # noqa: S608
                 f" WHERE {PENDING} AND subscription_id IN (SELECT value FROM json_each(?))",
-                (json.dumps(subscriptions),),
+                (id_list(subscriptions),),
             )
             for row in rows:
                 found.setdefault(row["subscription_id"], []).append(row["notification_id"])

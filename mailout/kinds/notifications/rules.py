@@ -91,7 +91,7 @@ def _max_notifications(preferences: Mapping[str, Any]) -> int | None:
 
 def _not_yet(
     preferences: Mapping[str, Any], with_those_ahead: int, *, now: float, zone: ZoneInfo
-) -> Wait | None:
+) -> Wait | Fail | None:
     until = timestamp_of(str(preferences.get("snoozeUntil")))
     if until is not None and until > now:
         return Wait(until - now)
@@ -99,6 +99,11 @@ def _not_yet(
     if isinstance(window, dict):
         start, end = window.get("startMinutes", 0), window.get("endMinutes", 1440)
         if isinstance(start, int) and isinstance(end, int):
+            outside = start >= 1440, end <= 0
+            if any(outside) if start < end else all(outside):
+                return Fail(
+                    "broken_payload", f"deliveryWindow: {start} to {end} is no time of day (0 to 1440)."
+                )
             opens_in = minutes_until(start, end, datetime.fromtimestamp(now, zone))
             if opens_in:
                 return Wait(opens_in * 60.0)

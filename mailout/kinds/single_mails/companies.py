@@ -12,6 +12,13 @@ from typing import Protocol, TypedDict
 from mailout.base.errors import NotFound
 from mailout.base.ids import uuid_of
 from mailout.base.select import Reads, Table, View, Writes, every, first
+from mailout.base.time_format import spoken
+from mailout.insight.reporting.phrases import ALL_PAUSED
+from mailout.outbox.delivery import outbox_rows
+from mailout.outbox.delivery.protocol import Halt
+from mailout.outbox.delivery.single_mails import OURS
+from mailout.outbox.queue import queue_rows
+from mailout.outbox.queue.limits import Limits, buckets
 
 PREFIX = "mo_"
 LARGEST_LIMIT = 2**31 - 1
@@ -123,6 +130,35 @@ def set_limits(store: Companies, id: str, per_hour: int | None, per_day: int | N
     limited = replace(company(store, id), limit_per_hour=per_hour, limit_per_day=per_day)
     store.put(COMPANY_TABLE, [limited])
     return limited
+
+
+def used_up(
+    store: Reads, company: Company, limits: Limits, now: float, *, rehearsal: bool
+) -> tuple[str, str] | None:
+    """Which limit of its own holds up its single mails now: hour or day, and a sentence. No run is held up
+    by it, since others' mails leave: so none notes it."""
+    own = {"hour": company.limit_per_hour, "day": company.limit_per_day}
+    for bucket in buckets(limits, now, rehearsal=rehearsal):
+        limit, kind = own[bucket.kind], bucket.kind
+        if limit is None or not bucket.starts_at <= now < bucket.ends_at:
+            continue
+        if outbox_rows.usage(store, company.id, kind, bucket.key) >= limit:
+            until = spoken(bucket.ends_at, limits.timezone)
+            return (
+                kind,
+                f"{company.id} has used up its limit of this {kind} ({limit:,}); it goes on at {until}.",
+            )
+    return None
+
+
+def why_they_wait(
+    store: Reads, company: str, limits: Limits, now: float, *, rehearsal: bool
+) -> tuple[str, str] | None:
+    """A code and a sentence, if everything is paused or the company's own limit is used up."""
+    if company != OURS and queue_rows.all_paused(store):
+        return Halt.ALL_PAUSED.value, ALL_PAUSED
+    known = first(store, COMPANIES, {"id": company})
+    return used_up(store, known, limits, now, rehearsal=rehearsal) if known else None
 
 
 def add_token(store: Companies, token: Token) -> None:

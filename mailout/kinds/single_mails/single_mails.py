@@ -21,6 +21,7 @@ from mailout.letters.content.inert_html import as_fragment
 from mailout.letters.content.layout import PLAIN, framed
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Content, clean, mark
 from mailout.letters.content.plaintext import plain_text
+from mailout.outbox.delivery.mime import unstructured
 from mailout.outbox.delivery.single_mails import Category, SingleMail
 
 MAX_TO = 320
@@ -252,8 +253,8 @@ def _header_faults(given: MailRequest) -> Iterator[Fault]:
             yield _payload(place, "is not allowed: X-… (not X-Mailout-…, X-SES-…), References, In-Reply-To")
         elif not value.strip() or _CONTROL.search(value) or _UNSTORABLE.search(value):
             yield _payload(place, "is empty, or holds a line break or another control character")
-        elif len(value.encode()) > MAX_HEADER:
-            yield _payload(place, f"has more than {MAX_HEADER} bytes")
+        elif len(value if value.isascii() else unstructured(value, len(name) + 2)) > MAX_HEADER:
+            yield _payload(place, f"has more than {MAX_HEADER} bytes, as mail encodes it")
 
 
 def _template_faults(given: MailRequest) -> Iterator[Fault]:

@@ -109,7 +109,10 @@ class Acceptance:
 UNSERVED_SECONDS = 300.0
 """A run that is asked for starts within a minute, also on a busy machine."""
 NO_SENDER = "no_sender"
-UNSERVED = "Nothing is sending single mails. Start `mailout up`, or resume if everything is paused."
+UNSERVED = (
+    "Nothing is sending single mails. Start `mailout up`, or resume if everything is paused; if it runs,"
+    " `mailout doctor` says why."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,16 @@ def test_the_next_run_is_asked_for_late_enough_to_see_this_one_end(engine: Engin
     assert 0 < ended - asked[0] < patience - 30
 
 
+@pytest.mark.parametrize(("heard_after", "ends_after"), [(0, 120), (150, 150), (10_000, 240)])
+def test_it_goes_on_while_nobody_can_start_the_next_one(
+    engine: Engine, clock: Busy, heard_after: float, ends_after: float
+) -> None:
+    """Prefect hangs: mails would wait until it is back."""
+    begun = clock.steady
+    assert SingleMailRun(engine.sending, was_heard=lambda: clock.steady >= begun + heard_after).run(120.0)
+    assert round(clock.steady - begun) == ends_after
+
+
 def test_marketing_has_the_link_and_the_headers(engine: Engine) -> None:
     link = mark("unsubscribe_url")
     content = Content("News", f"<p>News</p><a href='{link}'>x</a>", f"News {link}")

@@ -7,17 +7,21 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from mailout.app import wiring
+from mailout.base.clock import SystemClock
 from mailout.base.settings import load_settings
 from mailout.kinds.articles.order import ArticleOrder
+from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
-from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
+from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS, SingleMail
 from mailout.outbox.queue.mailout import NewMailout
 from mailout.outbox.queue.port import Recipient, Request, RequestKind
 from tests.clocks import FakeClock
+from tests.producer.database import ProducerDatabase
 from tests.unit.cli.conftest import Run
 
 BATCH = "7f8bd3c5-1f0d-4e0c-9f7e-0a1b2c3d4e5f"
@@ -75,3 +79,40 @@ def test_where_mailout_up_runs_nobody_is_told_to_start_it(run: Run, folder: Path
         said = run("status").out
     assert "waits: Prefect does not start it. `mailout doctor` says why." in said
     assert "Start `mailout up`" not in said
+
+
+def test_a_company_at_its_own_limit_is_told_and_so_are_its_mails_and_notifications(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"SOURCE": "seats", "BASE_URL": "https://app.example.org", "DB": str(folder / "producer.db")}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"NOTIFY_{name}", value)
+    monkeypatch.setenv("FROM_EMAIL", "news@example.org")
+    ProducerDatabase(folder / "producer.db").many(f"p{n}@example.org" for n in range(3))
+    run("companies", "add", "default")
+    assert run("companies", "limits", "default", "--per-day", "0").code == 2  # nothing would ever leave
+    assert run("companies", "limits", "default", "--per-day", "2").code == 0
+    said = "default has used up its limit of this day (2); it goes on at"
+    assert said not in run("status").out
+    ended = run("notify", "--once", "--in-place")
+    assert "2 notifications sent" in ended.out
+    assert f"1 notifications wait: {said}" in ended.out + ended.err
+    assert said in run("status").out
+    id = str(uuid4())
+    with closing(wiring.open_store(load_settings(), SystemClock())) as store:
+        content = Content("Hello", "<p>Hello</p>", "Hello")
+        store.accept_single_mails(
+            [
+                SingleMail(
+                    id=id,
+                    company_id="default",
+                    request_id=None,
+                    email="ana@example.org",
+                    content=content,
+                    is_rehearsal=True,
+                )
+            ]
+        )
+    assert said in run("status", "--message", id).out
+    run("queue", "pause", "--all")
+    assert "Everything is paused." in run("status", "--message", id).out
