@@ -92,11 +92,11 @@ class FileJournal:
             except OSError as error:
                 log.warning("answers could not be written to the journal; the store is told: %s", error)
 
-    def close(self, last_step: int) -> None:
+    def close(self, answered_step: int) -> None:
         """In the place of its first lines, where there surely is room; what is not needed is given back."""
         with self._lock:
             if self._fd is not None:
-                _mark_closed(self._fd, self._path, last_step, self._begin)
+                _mark_closed(self._fd, self._path, answered_step, self._begin)
         self.abandon()
 
     def abandon(self) -> None:
@@ -176,7 +176,7 @@ class FileJournals:
             if self._read(path, ours[path]).closed_at_step is not None:
                 path.unlink()
 
-    def forget(self, session: str, last_step: int) -> None:
+    def forget(self, session: str, answered_step: int) -> None:
         path = self._directory / session
         try:
             fd = os.open(path, os.O_RDWR)
@@ -184,7 +184,7 @@ class FileJournals:
             log.warning("the journal %s could not be marked as done: %s", path, error)
             return
         try:
-            _mark_closed(fd, path, last_step, 0)
+            _mark_closed(fd, path, answered_step, 0)
         finally:
             os.close(fd)
 
@@ -231,9 +231,9 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-def _mark_closed(fd: int, path: Path, last_step: int, at: int) -> None:
+def _mark_closed(fd: int, path: Path, answered_step: int, at: int) -> None:
     """If it cannot be: the next start finds that the store knows all of it already."""
-    data = lines.closed(last_step)
+    data = lines.closed(answered_step)
     try:
         _write(fd, data, at)
         os.ftruncate(fd, at + len(data))

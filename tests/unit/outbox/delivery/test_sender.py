@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bisect
 import random
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import cycle, pairwise
 from pathlib import Path
@@ -17,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.adapters.journals.files import FileJournals
+from mailout.adapters.sqlite import SqliteStore
 from mailout.base.errors import StoreRolledBack, StoreUnavailable
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.calls import JOURNAL_AHEAD_SECONDS
@@ -32,6 +35,7 @@ from mailout.outbox.delivery.protocol import (
     StepReply,
     Timing,
 )
+from mailout.outbox.delivery.recovery import reap
 from mailout.outbox.delivery.states import State
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue.mailout import DeferReason
@@ -468,6 +472,19 @@ class Flaky:
         return reply
 
 
+class LostEnd(Flaky):
+    """Loses the first closing step, or the answer to it."""
+
+    def __init__(self, store: Any, fault: str | None) -> None:
+        super().__init__(store, {})
+        self.fault = fault
+
+    def step(self, step: Step) -> StepReply:
+        if step.close and self.fault:
+            self.faults, self.fault = {self.steps + 1: self.fault}, None
+        return super().step(step)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     faults=st.dictionaries(st.integers(1, 40), st.sampled_from(["before", "after"]), max_size=25),
@@ -487,6 +504,15 @@ def test_a_store_that_fails_for_a_while_delays_and_never_doubles_or_loses(
         it.store.close()
 
 
+def test_an_end_whose_answer_is_lost_is_an_end_and_nobody_was_given_up(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = scene(directory, 10)
+    assert it.sender(LostEnd(it.store, "after")).run(MAILOUT).ended is Ended.DONE
+    assert len(it.journals.journals) == 1
+    assert "given up" not in caplog.text
+
+
 def test_a_frozen_sender_that_wakes_after_it_was_given_up_sends_nothing_stale(directory: Path) -> None:
     """SIGSTOP on a virtual clock: a call lasts longer than lease and grace, and somebody reaps."""
     timing = Timing.of(12)
@@ -501,6 +527,31 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up_sends_nothing_stale(di
     assert report.ended is Ended.DONE
     assert it.transport.accepted == dict.fromkeys(it.people, 1)
     assert it.states() == {State.SENT: 40}  # late results and withdrawals count by epoch
+
+
+def test_a_stop_ends_a_sender_that_was_given_up_also_while_the_store_is_away(directory: Path) -> None:
+    class Away(Flaky):
+        """Goes once it has given the sender up."""
+
+        def step(self, step: Step) -> StepReply:
+            if self.faults:
+                self.steps += 1
+                assert self.steps < 100, "it never ends"
+                sender.stop()
+                raise StoreUnavailable("away")
+            reply = self.store.step(step)
+            self.faults = {1: "before"} if reply.fenced else {}
+            return reply
+
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 3:
+            it.store.reap(-1000.0)  # while it holds others
+
+    it = scene(directory, 40, answer=answer)
+    sender = it.sender(Away(it.store, {}), rate=10)
+    with pytest.raises(StoreUnavailable, match="journal"):
+        sender.run(MAILOUT)
+    assert [journal.closed for journal in it.journals.journals.values()] == [None]
 
 
 @settings(max_examples=30, deadline=None)
@@ -570,6 +621,31 @@ def test_a_store_set_back_to_an_earlier_day_is_refused(directory: Path) -> None:
     with pytest.raises(StoreRolledBack):
         restored.sender().run(MAILOUT)
     assert not restored.transport.accepted
+
+
+@pytest.mark.parametrize("lost", [None, "before", "after"])
+def test_a_backup_from_the_middle_of_the_last_session_is_refused_and_the_newest_store_is_not(
+    directory: Path, lost: str | None
+) -> None:
+    """The backup knows the session, and not what it sent afterwards; the answer to its end may be lost."""
+
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 20:
+            with closing(sqlite3.connect(directory / "mailout.db")) as store:
+                store.execute("VACUUM INTO ?", (str(directory / "backup.db"),))
+
+    it = scene(directory, 40, answer=answer)
+    journals = FileJournals(directory / "journal")
+    assert (
+        replace(it.sender(LostEnd(it.store, lost), rate=10), journals=journals).run(MAILOUT).ended
+        is Ended.DONE
+    )
+    assert reap(it.store, journals, 0.0, check_closed=True) == 0
+    restored = SqliteStore(directory / "backup.db", it.clock)
+    with pytest.raises(StoreRolledBack):
+        replace(it.sender(restored), journals=journals).run(MAILOUT)
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+    restored.close()
 
 
 def test_it_is_refused_also_while_another_process_looks_at_the_journals(directory: Path) -> None:
