@@ -22,7 +22,8 @@ GROWTH_BYTES = 64 * 1024
 """A journal grows by so much at a time: a full disk is met there, and not in the middle of a line."""
 VERSION = "2"
 _LINE = re.compile(
-    r"journal \S+ \S+ \S+|call( \S+ \d{1,9})+|done \S+ \d{1,9} \S*|void \S+ \d{1,9}|closed \d{1,9}( answered)?",
+    r"journal \S+ \S+ \S+|call( \S+ \d{1,9})+|done \S+ \d{1,9} \S*|void \S+ \d{1,9}"
+    r"|closed \d{1,9}( answered)?",
     re.ASCII,
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
+from mailout.base.errors import HomeUnwritable, MailoutError, StoreError, StoreUnavailable
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
@@ -59,7 +59,7 @@ class Caller:
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
         self.quota: Outcome | None = None
-        self.unwritable: HomeUnwritable | None = None  # the journal: nothing may be called without it
+        self.broken: StoreError | None = None  # the journal, or a content: nothing can be called without it
         self.failures_in_a_row = 0  # calls, and each message that is in doubt
         self.last_failure: Outcome | None = None
         self._unverified = 0  # recipients of a mailout, in a row
@@ -72,10 +72,7 @@ class Caller:
     @property
     def must_end(self) -> bool:
         return (
-            self.refused is not None
-            or self.quota is not None
-            or self.unwritable is not None
-            or self.circuit_open
+            self.refused is not None or self.quota is not None or self.broken is not None or self.circuit_open
         )
 
     @property
@@ -134,7 +131,7 @@ class Caller:
             except HomeUnwritable as error:
                 start.began(self._clock.monotonic())  # it never will; those behind it must not wait for it
                 with self._lock:
-                    self.unwritable = self.unwritable or error
+                    self.broken = self.broken or error
                     self._withdrawn.extend(row.attempt for row in prepared.rows)
                 return
         self._clock.sleep(start.at - self._clock.monotonic())
@@ -150,9 +147,11 @@ class Caller:
             try:
                 mails.append(self._compose(row))
                 good.append(row)
-            except StoreUnavailable:  # its content could not be read just now: that is not its fault
+            except StoreError as error:  # its content could not be read: that is not its fault
                 with self._lock:
                     self._withdrawn.append(row.attempt)
+                    if not isinstance(error, StoreUnavailable):  # which the next step waits for
+                        self.broken = self.broken or error
             except (MailoutError, KeyError) as error:
                 outcome = Outcome(
                     OutcomeKind.INVALID,

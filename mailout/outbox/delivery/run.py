@@ -56,8 +56,8 @@ class Run:
 
     def _ending(self, reply: StepReply | None) -> RunReport | None:
         """Whether this is the end, and why."""
-        if self.caller.unwritable is not None:
-            raise self.caller.unwritable
+        if self.caller.broken is not None:
+            raise self.caller.broken
         refused = self.caller.refused
         if refused is not None:
             return RunReport(Ended.REFUSED, self.session.ledger, outcome=refused)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from itertools import cycle, pairwise
+from itertools import count, cycle, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 
 from mailout.adapters.journals.files import FileJournals
 from mailout.adapters.sqlite import SqliteStore
-from mailout.base.errors import StoreRolledBack, StoreUnavailable
+from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreRolledBack, StoreUnavailable
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.calls import JOURNAL_AHEAD_SECONDS
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import (
+    Claimed,
     Halt,
     Outcome,
     OutcomeKind,
@@ -502,6 +503,27 @@ def test_a_store_that_fails_for_a_while_delays_and_never_doubles_or_loses(
         assert it.states() == {State.SENT: 60}
         assert outbox_rows.usage(it.store, "all", "hour", "h") == 60
         it.store.close()
+
+
+@pytest.mark.parametrize("error", [StoreMismatch(), StoreError("403"), NotFound("no content")])
+@pytest.mark.parametrize("nth", [1, 7])
+def test_a_wrong_answer_while_a_content_is_read_fails_nobody(
+    directory: Path, error: StoreError, nth: int
+) -> None:
+    """It ends the run, which says so; the next one sends to everybody who is left."""
+    it = scene(directory, 12)
+    composed = count(1)
+
+    def compose(row: Claimed) -> Mail:
+        if next(composed) == nth:
+            raise error
+        return mail_of(row)
+
+    with pytest.raises(type(error)):
+        it.sender(compose=compose, rate=5).run(MAILOUT)
+    assert set(it.states()) <= {State.SENT, State.PENDING}
+    assert it.sender().run(MAILOUT).ended is Ended.DONE
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
 
 
 def test_an_end_whose_answer_is_lost_is_an_end_and_nobody_was_given_up(
