@@ -53,7 +53,7 @@ class Caller:
         self._results: list[tuple[float, Result]] = []  # and when they were known
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
-        self.lease_until = 0.0
+        self._call_until = (0.0, 0.0)  # on the monotonic clock, and on the wall
         self.filled = 0.0  # how many messages the last calls held
         self.call_time = CallTime()  # of all
         self.throttled = threading.Event()
@@ -80,6 +80,12 @@ class Caller:
         return self.failures_in_a_row >= self._options.circuit_failures > 0
 
     # ── for the sender ──
+
+    def renew_lease(self, asked_at: float, wall: float) -> None:
+        """A step that was asked then is answered: calls may begin until its lease is nearly over."""
+        timing = self._options.timing
+        usable = timing.lease - timing.call_limit - timing.margin
+        self._call_until = (asked_at + usable, wall + usable)
 
     def peek(self) -> tuple[Sequence[Result], Sequence[Attempt]]:
         """What has ended and is not recorded yet."""
@@ -117,26 +123,36 @@ class Caller:
                 self._clock.sleep(earliest - JOURNAL_AHEAD_SECONDS - now)
                 now = self._clock.monotonic()
                 earliest = max(start, self._starts.earliest(size, now))
-        timing = self._options.timing
-        if self.must_end or earliest >= self.lease_until - timing.call_limit - timing.margin:
+        if self.must_end or self._is_lease_over(earliest):
             return None
         begun = self._starts.add(size, earliest)
         return lambda: self._call(prepared, begun)
 
+    def _is_lease_over(self, at: float) -> bool:
+        """By either clock: that a virtual machine stood still, only the wall clock may tell."""
+        until, wall = self._call_until
+        return at >= until or self._clock.now() >= wall
+
     def _call(self, prepared: PreparedCall, start: Start) -> None:
-        journal = self.journal
+        journal, attempts = self.journal, [row.attempt for row in prepared.rows]
         if journal is not None:
             try:
-                journal.call([row.attempt for row in prepared.rows])
+                journal.call(attempts)
             except HomeUnwritable as error:
                 start.began(self._clock.monotonic())  # it never will; those behind it must not wait for it
                 with self._lock:
                     self.broken = self.broken or error
-                    self._withdrawn.extend(row.attempt for row in prepared.rows)
+                    self._withdrawn.extend(attempts)
                 return
         self._clock.sleep(start.at - self._clock.monotonic())
         began = self._clock.monotonic()
         start.began(began)
+        if self._is_lease_over(began):  # the machine slept meanwhile: others may have sent these
+            if journal is not None:
+                journal.answered({}, attempts)
+            with self._lock:
+                self._withdrawn.extend(attempts)
+            return
         outcomes = self._transport.send(prepared.mails)
         self._keep(prepared.rows, outcomes, self._clock.monotonic() - began, journal)
 

@@ -96,7 +96,7 @@ class Session:
         self._compare_clocks()
         self._cursor, self._cursor_since = 0, self.clock.monotonic()
         self.last_good = self.clock.monotonic()
-        self.caller.lease_until = self.last_good + self.options.timing.lease
+        self.caller.renew_lease(self.last_good, self.clock.now())
 
     def _open_journal(self) -> None:
         """Without one nothing is sent, and the session ends."""
@@ -171,7 +171,7 @@ class Session:
         self._n += 1
         throttled = self.caller.throttled.is_set()
         self.caller.throttled.clear()
-        asked_at = self.clock.monotonic()
+        asked_at, wall = self.clock.monotonic(), self.clock.now()
         try:
             reply = self.store.step(
                 Step(
@@ -212,7 +212,7 @@ class Session:
                 return None
             return reply
         self._answered = self._n
-        self._good(reply, asked_at)
+        self._good(reply, asked_at, wall)
         return reply
 
     def _unanswered(self, error: StoreUnavailable) -> None:
@@ -241,11 +241,11 @@ class Session:
         for observer in self.observers if pairs or reply.ledger else ():
             observer.recorded(pairs, reply.ledger)
 
-    def _good(self, reply: StepReply, asked_at: float) -> None:
+    def _good(self, reply: StepReply, asked_at: float, wall: float) -> None:
         """Learn from the answer: the lease, the clocks, and what the lost step had begun."""
         received = self.clock.monotonic()
         self.last_good = asked_at
-        self.caller.lease_until = asked_at + self.options.timing.lease
+        self.caller.renew_lease(asked_at, wall)
         trip = received - asked_at
         self.round_trip = trip if not self.round_trip else 0.8 * self.round_trip + 0.2 * trip
         self._offsets = [*self._offsets[-19:], received - reply.now]

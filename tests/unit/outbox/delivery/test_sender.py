@@ -26,6 +26,7 @@ from mailout.outbox.delivery.calls import JOURNAL_AHEAD_SECONDS
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import (
+    Attempt,
     Claimed,
     Halt,
     Outcome,
@@ -41,7 +42,16 @@ from mailout.outbox.delivery.states import State
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue.mailout import DeferReason
 from tests.clocks import FakeClock
-from tests.unit.outbox.delivery.sending import BUCKETS, MAILOUT, ListTransport, Scene, mail_of, scene
+from tests.unit.outbox.delivery.sending import (
+    BUCKETS,
+    MAILOUT,
+    ListTransport,
+    MemoryJournal,
+    MemoryJournals,
+    Scene,
+    mail_of,
+    scene,
+)
 
 
 @pytest.fixture
@@ -574,6 +584,40 @@ def test_a_stop_ends_a_sender_that_was_given_up_also_while_the_store_is_away(dir
     with pytest.raises(StoreUnavailable, match="journal"):
         sender.run(MAILOUT)
     assert [journal.closed for journal in it.journals.journals.values()] == [None]
+
+
+@pytest.mark.parametrize("counts_sleep", [True, False])
+def test_a_machine_that_slept_sends_nothing_that_others_have_sent(
+    directory: Path, counts_sleep: bool
+) -> None:
+    """Between journal and call. The clock of a paused virtual machine stands still; only its time is set."""
+    timing = Timing.of(12)
+    slept: list[str] = []
+
+    class Sleepy(MemoryJournal):
+        def call(self, attempts: Sequence[Attempt]) -> None:
+            super().call(attempts)
+            if len(self.called) == 3 and not slept:
+                slept.extend(attempt.id for attempt in attempts)
+                for seconds in (timing.lease + timing.reap_grace + 1, timing.settle_wait):
+                    it.clock.wall += seconds
+                    it.clock.steady += seconds if counts_sleep else 0.0
+                    it.store.reap(timing.reap_grace)
+                messages = outbox_rows.messages(it.store, MAILOUT, states=[State.UNKNOWN])
+                unsent = [
+                    message["id"] for message in messages if not it.transport.accepted[message["email"]]
+                ]
+                it.store.settle(MAILOUT, State.PENDING, wait=timing.settle_wait, ids=unsent)
+                replace(it.sender(timing=timing), journals=MemoryJournals()).run(MAILOUT)
+
+    it = scene(directory, 40)
+    journals: Any = it.journals
+    journals.open = lambda session: journals.journals.setdefault(session, Sleepy())
+    it.sender(rate=10, timing=timing).run(MAILOUT)
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+    assert it.states() == {State.SENT: 40}
+    first = next(iter(it.journals.journals.values()))
+    assert {attempt.id for attempt in first.voided} == set(slept)  # the journal knows that it did not leave
 
 
 @settings(max_examples=30, deadline=None)
