@@ -13,9 +13,8 @@ YEAR_3000 = 32_503_680_000.0
 """From here on a time is a mistake, or means “never”; soon after, calendars end."""
 
 
-_MONOTONIC: int = getattr(time, "CLOCK_BOOTTIME", None) or getattr(
-    time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC
-)  # Linux, macOS, others
+_OFF_LINUX = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)  # macOS; others
+_MONOTONIC: int = getattr(time, "CLOCK_BOOTTIME", _OFF_LINUX)
 
 
 def monotonic() -> float:

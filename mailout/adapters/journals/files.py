@@ -15,9 +15,10 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from stat import S_ISREG
 
@@ -131,16 +132,22 @@ class FileJournal:
 class FileJournals:
     """Fulfils `Journals`."""
 
-    def __init__(self, directory: Path, boot_id: str | None = None) -> None:
-        self._directory = directory
+    def __init__(self, found: Path | Callable[[], Sequence[Path]], boot_id: str | None = None) -> None:
+        """In this directory; or in those that are found when they are needed, new ones in the first."""
+        self._found = found
         self._boot_id = this_boot() if boot_id is None else boot_id
 
+    @cached_property
+    def _directories(self) -> Sequence[Path]:
+        return [self._found] if isinstance(self._found, Path) else self._found()
+
     def open(self, session: str) -> FileJournal:
+        directory = self._directories[0]
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            return FileJournal(self._directory / session, self._boot_id)
+            directory.mkdir(parents=True, exist_ok=True)
+            return FileJournal(directory / session, self._boot_id)
         except OSError as error:
-            raise HomeUnwritable.because(self._directory, error) from error
+            raise HomeUnwritable.because(directory, error) from error
 
     @contextmanager
     def dead(self) -> Iterator[Sequence[DeadJournal]]:
@@ -166,7 +173,7 @@ class FileJournals:
         return found
 
     def _paths(self) -> Sequence[Path]:
-        there = sorted(self._directory.glob("*")) if self._directory.is_dir() else ()
+        there = (path for directory in self._directories for path in sorted(directory.glob("*")))
         return [path for path in there if _SESSION.fullmatch(path.name)]
 
     def _drop_old(self, ours: Mapping[Path, int]) -> None:
@@ -177,7 +184,7 @@ class FileJournals:
                 path.unlink()
 
     def forget(self, session: str, answered_step: int) -> None:
-        path = self._directory / session
+        path = next((one for one in self._paths() if one.name == session), Path(session))
         try:
             fd = os.open(path, os.O_RDWR)
         except OSError as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypedDict
 
 from mailout.base.ids import message_id
 from mailout.base.select import Reads, Table, View, Writes, among, every, first
 from mailout.insight.history.port import (
+    JOURNAL_FOLDER,
     PAUSED_PAGES,
     WRITTEN_PAGES,
     Act,
@@ -190,6 +191,18 @@ def paused_pages(store: Reads) -> Sequence[str]:
     """On which a note says that everything is paused."""
     note = first(store, NOTES, {"name": PAUSED_PAGES})
     return [one["ref"] for one in note["value"]] if note else []
+
+
+def keep_journal_folder(store: Writes, name: str) -> None:
+    """Once, and in every backup: what the folder of this store's journals is called, on every machine."""
+    note: _Note = {"name": JOURNAL_FOLDER, "at": 0.0, "value": [{"name": name}]}
+    store.put(replace(NOTE_TABLE, once=True), [note])
+
+
+def journal_folder(store: Reads) -> str | None:
+    """None: no sender has asked yet."""
+    note = first(store, NOTES, {"name": JOURNAL_FOLDER})
+    return str(note["value"][0]["name"]) if note else None
 
 
 def keep_run(store: Writes, id: str, run_id: str) -> None:
