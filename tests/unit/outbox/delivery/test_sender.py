@@ -37,11 +37,12 @@ from mailout.outbox.delivery.protocol import (
     StepReply,
     Timing,
 )
-from mailout.outbox.delivery.recovery import reap
+from mailout.outbox.delivery.recovery import reap, require_known
 from mailout.outbox.delivery.states import State
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue.mailout import DeferReason
 from tests.clocks import FakeClock
+from tests.contract import scenes
 from tests.unit.outbox.delivery.sending import (
     BUCKETS,
     MAILOUT,
@@ -710,8 +711,22 @@ def test_a_backup_from_the_middle_of_the_last_session_is_refused_and_the_newest_
     restored = SqliteStore(directory / "backup.db", it.clock)
     with pytest.raises(StoreRolledBack):
         replace(it.sender(restored), journals=journals).run(MAILOUT)
+    with pytest.raises(StoreRolledBack):  # as `doctor` asks
+        require_known(restored, journals.look())
     assert it.transport.accepted == dict.fromkeys(it.people, 1)
     restored.close()
+
+
+def test_a_dead_sender_that_another_machine_gave_up_first_is_no_backup(directory: Path) -> None:
+    """Its journal is cleared by a step that the store refuses, and that must not count as one it has had."""
+    it = scene(directory, 10)
+    dead = scenes.Sender(it.store, MAILOUT)
+    it.journals.open(dead.session).call([dead.begin_one().attempt])
+    it.journals.die()
+    assert it.store.reap(-1000.0) == 1
+    for _ in range(2):
+        assert reap(it.store, it.journals, 0.0, check_closed=True) == 0
+    assert it.journals.journals[dead.session].closed == 1
 
 
 def test_it_is_refused_also_while_another_process_looks_at_the_journals(directory: Path) -> None:
