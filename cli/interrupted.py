@@ -51,7 +51,7 @@ def interruption(engine: Engine, mailout: Mailout) -> str | None:
     if mailout.status is Status.PENDING:  # stopped in order, or a person lets it go on
         if up_runs or mailout.started_at is None or mailout.defer_reason is not None:
             return None
-        return f"waits for its turn, but nothing is running here; {_goes_on(engine, mailout)}"
+        return f"waits for its turn, but nothing is running here; {goes_on(engine, mailout)}"
     now = engine.store.now()
     by = mailout.goes_on_by(now, lock_seconds)
     died = mailout.status is Status.PROCESSING and _died_here(mailout.locked_by or "", socket.gethostname())
@@ -61,10 +61,10 @@ def interruption(engine: Engine, mailout: Mailout) -> str | None:
         latest = by or now + _lease_lasts(mailout, lock_seconds, now) + QUEUE_RUN_SECONDS
         when = spoken(latest, engine.limits.timezone)
         return f"was interrupted; it goes on by itself, by {when} at the latest"
-    return f"was interrupted; {_goes_on(engine, mailout)}"
+    return f"was interrupted; {goes_on(engine, mailout)}"
 
 
-def _goes_on(engine: Engine, mailout: Mailout) -> str:
+def goes_on(engine: Engine, mailout: Mailout) -> str:
     """By itself, or by the command that goes on with it."""
     by_itself = "it goes on by itself once `mailout up` runs"
     if mailout.is_test or mailout.is_rehearsal is not engine.rehearses:

@@ -11,11 +11,11 @@ from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, TextIO
-from uuid import uuid4
 
 import typer
 from rich.progress import Progress
 
+from cli import output
 from cli.engine import open_engine
 from cli.import_questions import agreed_by, asked, is_terminal, require_values, who
 from cli.names import find_import
@@ -23,7 +23,7 @@ from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.signals import Stopped, handling
 from cli.tables import TextTable
 from mailout.app.engine import Engine
-from mailout.base.errors import UsageError
+from mailout.base.errors import DISK_FULL, HomeUnwritable, StoreError, UsageError
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
 from mailout.insight.reporting.rows import safe
@@ -152,7 +152,7 @@ def import_into(
     engine: Engine, found: PeopleImport, list_key: str | None = None, *, agreed: str = ""
 ) -> tuple[str, ImportCounts]:
     """Who stops it is told how much is written: the first signal lets what is in hand be finished."""
-    id, signals, done = str(uuid4()), list[int](), 0
+    begun, signals, done = list[str](), list[int](), 0
 
     def on_signal(number: int, frame: object) -> None:
         signals.append(number)
@@ -176,11 +176,13 @@ def import_into(
                 by=who(),
                 agreed=agreed,
                 list_key=list_key,
-                id=id,
+                began=begun.append,
                 progress=advance,
             )
-    except KeyboardInterrupt:
-        note(f"Stopped: {done:,} of {found.people:,} people are imported. {_go_on(id)}")
+    except (KeyboardInterrupt, StoreError) as error:
+        least = "at least " if isinstance(error, StoreError) else ""  # the last answer may have been lost
+        for id in begun:
+            note(f"Stopped: {least}{done:,} of {found.people:,} people are imported. {_go_on(id)}")
         raise
 
 
@@ -216,16 +218,25 @@ def _write_rejects(found: PeopleImport, path: Path) -> None:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[TextIO]:
-    """A table in UTF-8, in a file or on stdout: it is read by programs, this one among them."""
+    """A table in UTF-8, in a file or on stdout: it is read by programs, this one among them. A file that was
+    there stays as it is until the new one is whole."""
     if path is None:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
-        yield sys.stdout
+        with output.writing():
+            yield sys.stdout
         return
+    place = path.resolve()
+    draft = place.with_name(f"{place.name}.new") if place.is_file() else place
     try:
-        with path.open("w", encoding="utf-8", newline="") as file:
+        with draft.open("w", encoding="utf-8", newline="") as file:
             yield file
+        draft.replace(place)
     except OSError as error:
+        if draft != place:
+            draft.unlink(missing_ok=True)
+        if error.errno in DISK_FULL:
+            raise HomeUnwritable.full(path) from error
         raise UsageError(
             f"{path} cannot be written: {error.strerror}.", remedy="Choose another place."
         ) from error

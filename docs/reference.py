@@ -109,6 +109,10 @@ def settings_page() -> Iterator[str]:
     yield "They are read from the environment and from `.env` in the folder you are in; the environment goes"
     yield "first, and an empty value counts as unset. A wrong one is named with its remedy before anything is"
     yield "sent; `mailout doctor` goes through them all."
+    yield ""
+    yield "Prefect's own settings may stand there too: `PREFECT_API_URL`, `PREFECT_API_AUTH_STRING` or"
+    yield "`PREFECT_API_KEY`, and `PREFECT_UI_URL`. Without them `mailout up` starts a Prefect server"
+    yield "of its own ([running.md](running.md))."
     sections: dict[str, list[Explained]] = defaultdict(list)
     for one in explained(EXAMPLE.read_text(encoding="utf-8")):
         sections[one.section].append(one)

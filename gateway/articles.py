@@ -27,7 +27,7 @@ from mailout.kinds.articles.articles import ArticleIntake, BatchUsed
 from mailout.kinds.articles.order import DEFAULT_ACTOR, ArticleOrder
 from mailout.letters.audience.places import FilterError
 from mailout.letters.audience.segment_tree import LONGEST_FILTER
-from mailout.letters.content.from_settings import require_way_out
+from mailout.letters.content.from_settings import require_public_addresses
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request as Asked
 from mailout.outbox.queue.port import RequestKind
@@ -98,7 +98,7 @@ class ArticleApi:
         except ValidationError as error:
             return _wrong_fields(_problems(error))
         try:
-            require_way_out(self._settings, rehearses=self._settings.rehearses)
+            require_public_addresses(self._settings, rehearses=self._settings.rehearses)
         except Abort as abort:
             return _refusal(503, abort.code.upper(), str(abort))
         try:

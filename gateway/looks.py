@@ -14,7 +14,7 @@ from mailout.insight.history.history_rows import keep_written_pages
 from mailout.insight.metrics.scrape import rate_of
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
-from mailout.kinds.mailouts.requests import EVENT_SECONDS
+from mailout.kinds.mailouts.requests import EVENT_SECONDS, ready_pages
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.delivery.single_mails import SingleMailsWaiting
@@ -94,7 +94,9 @@ def _outdated_pages(store: Store) -> Found:
 
 
 def _ready(store: Store, pages: PageReporter) -> Found:
-    return {} if queue_rows.all_paused(store) else {f"page {ref}": 0.0 for ref in pages.ready(store.now())}
+    if queue_rows.all_paused(store):
+        return {}
+    return {f"page {ref}": 0.0 for ref in ready_pages(store, pages, store.now())}
 
 
 def _drafts(store: Store, pages: PageReporter) -> Found:

@@ -31,7 +31,12 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.places import FILTER, PLACES, US, split_places
 from mailout.letters.content.document import Problem
-from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out, tokens_of
+from mailout.letters.content.from_settings import (
+    footer_of,
+    from_email_of,
+    require_public_addresses,
+    tokens_of,
+)
 from mailout.letters.content.model import UNSUBSCRIBE_URL, VIEW_URL
 from mailout.letters.content.slices import Slice, assemble
 from mailout.letters.content.variables import filled, placeholders, variables_of
@@ -219,7 +224,7 @@ def _ready(engine: Engine, order: ArticleOrder, *, yes: bool, json: bool) -> str
         _show_census(found.to_dict())
     if not engine.rehearses:
         subject, settings = found.variants[0].title, engine.settings
-        require_way_out(settings, rehearses=False)
+        require_public_addresses(settings, rehearses=False)
         said = Announcement(subject, found.recipients, settings.from_name, from_email_of(settings))
         ask_first(engine, said, yes)
     return articles.id_of(order)

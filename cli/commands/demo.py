@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sqlite3
 import sys
@@ -66,6 +67,8 @@ def demo(
 
     It reads no settings and no .env: whatever they say, the demo writes .eml files into its own folder.
     """
+    if article and notify:
+        raise UsageError("--article and --notify are two demos.", remedy="Choose one of them.")
     home = home.absolute()
     _make_home(home, fresh)
     engine = wiring.build(_settings(home, ses))
@@ -134,8 +137,7 @@ def _notify(engine: Engine) -> None:
     say()
     for mail in sorted((home / "outbox" / "single").glob("*.eml"))[:1]:
         _place("One of the mails, for any mail program", near(mail))
-    say("To start over:")
-    say(f"  {START_AGAIN.format('--notify --fresh')}")
+    _tell_start_over(engine, "--notify --fresh")
 
 
 def _not_sent_yet(engine: Engine, letter: str) -> str:
@@ -219,8 +221,14 @@ def _tell(engine: Engine, reports: Reports, run: str, again: str) -> None:
     )
     if engine.settings.mailout_transport == "folder":  # `make demo-ses` begins again by itself
         say("This was a rehearsal. Run the demo again and it writes nothing: nothing has changed.")
-        say("To start over:")
-        say(f"  {START_AGAIN.format(again)}")
+        _tell_start_over(engine, again)
+
+
+def _tell_start_over(engine: Engine, options: str) -> None:
+    home = engine.settings.mailout_home
+    elsewhere = "" if home == HOME.absolute() else f" --home {shlex.quote(str(home))}"
+    say("To start over:")
+    say(f"  {START_AGAIN.format(options + elsewhere)}")
 
 
 def _place(what: str, *lines: str) -> None:

@@ -90,7 +90,7 @@ def _missing(settings: Settings) -> list[str]:
         "SNS_TOPIC_ARNS is not set: every event will be refused.": settings.sns_topic_arns,
         "UNSUBSCRIBE_SECRET is not set: no unsubscribe link will work.": settings.unsubscribe_secret,
         "ADMIN_PASSWORD is not set: the dashboard stays closed.": settings.has_dashboard,
-        "API_TOKEN is not set: nothing can be sent, watched or changed over HTTP.": settings.api_token,
+        "API_TOKEN is not set: /send-mailout, /mailouts and /metrics are closed.": settings.api_token,
     }
     return [why for why, is_set in refused.items() if not is_set]
 

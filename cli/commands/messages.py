@@ -16,8 +16,10 @@ from mailout.app.engine import Engine
 from mailout.base.select import SELECT_LIMIT
 from mailout.base.time_format import day
 from mailout.insight.reporting.phrases import count
+from mailout.kinds.single_mails.companies import company as company_of
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.outbox_rows import SINGLE_MAIL_STATES
+from mailout.outbox.delivery.single_mails import DEFAULT_COMPANY
 from mailout.outbox.queue import actions
 
 app = command_group("Single mails that failed, are in doubt or wait: list, retry, cancel.")
@@ -38,11 +40,14 @@ def list_(
     """Single mails in one state, the latest first."""
     engine = open_engine()
     rows = outbox_rows.single_mails(engine.store, SINGLE_MAIL_STATES[state], company, limit)
+    if not rows and company not in (None, DEFAULT_COMPANY):
+        company_of(engine.store, company)
     if json:
         print_json([message_dict(row, ()) for row in rows])
         return
     if not rows:
-        say(f"No single mail is {state}." if company is None else f"None of {company} is {state}.")
+        whose = "No single mail" if company is None else f"No single mail of {company}"
+        say(f"{whose} {NONE[state]}.")
         return
     table = TextTable(("id", "date", "state", "company", "to", "subject"), indent=4)
     for row in rows:
@@ -55,6 +60,7 @@ def list_(
     say(f"\n{NEXT[state]}")
 
 
+NONE: Mapping[Shown, str] = {"failed": "has failed", "unknown": "is in doubt", "pending": "waits"}
 NEXT: Mapping[Shown, str] = {
     "failed": "When the cause is gone: mailout messages retry ID",
     "unknown": "When you know whether it arrived: mailout queue settle --message ID --as …",

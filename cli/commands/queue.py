@@ -8,7 +8,7 @@ import typer
 
 from cli.commands.messages import retry_single_mails, show_single_mails
 from cli.engine import command_group, open_engine
-from cli.interrupted import interruption
+from cli.interrupted import goes_on, interruption
 from cli.names import find_mailout, find_message
 from cli.output import Json, Yes, answer, confirm, print_json, say
 from cli.show import mailout_json, overdue, show_mailouts, show_requests
@@ -221,4 +221,5 @@ def _show(engine: Engine, mailout: Mailout, json: bool) -> None:
 def _let_go_on(engine: Engine, mailout: Mailout, json: bool) -> None:
     _show(engine, mailout, json)
     if not json and interruption(engine, mailout) is None:  # else it says itself how it goes on
-        say("\nIf `mailout up` is running, it continues within a minute. To continue now: mailout send REF")
+        again = goes_on(engine, mailout)
+        say(f"\n{again[0].upper()}{again[1:]}.")

@@ -21,6 +21,7 @@ from mailout.base.addresses import LEFT_OUT
 from mailout.base.errors import UsageError
 from mailout.base.time_format import iso, lasting, spoken
 from mailout.insight.alerts.conditions import EVENTS_WAIT_SECONDS
+from mailout.insight.history import notion_troubles
 from mailout.insight.reporting.codes import remedy_of
 from mailout.insight.reporting.phrases import ALL_PAUSED, count, single_mails_wait
 from mailout.insight.reporting.plain import summary_lines
@@ -59,10 +60,10 @@ def status(
 ) -> None:
     """Show the status of everything, of one mailout, or of one message with all its steps."""
     engine = open_engine()
-    mailout = find_mailout(engine, id) if id else None
+    mailout = find_mailout(engine, id) if id is not None else None
     if report and mailout is None:
         raise UsageError("--report needs a mailout.", remedy="For example: mailout status letter.md --report")
-    if message:
+    if message is not None:
         if mailout:
             require_here(mailout)
         _message(engine, find_message(engine, mailout, message), json)
@@ -82,6 +83,7 @@ def _overview(engine: Engine, json: bool) -> None:
     singles = engine.store.single_mails_waiting(rehearsal=engine.rehearses)
     planned = queue_rows.planned(engine.store)
     events = feedback_rows.inbox(engine.store)
+    troubles = notion_troubles.lasting(engine.store)
     if json:
         forecasts = engine.queue_forecast.snapshot().forecasts
         print_json(
@@ -91,6 +93,7 @@ def _overview(engine: Engine, json: bool) -> None:
                 "all_paused": paused,
                 "single_mails": single_mails_dict(singles),
                 "events_waiting": events["waiting"],
+                "notion": [{"what": one.what, "why": one.why, "since": one.since} for one in troubles],
                 "requests": [request_dict(one) for one in queue_rows.asked(engine.store, waiting=0.0)],
                 "planned": [request_dict(one) for one in planned],
                 "mailouts": [mailout_json(engine, m, forecasts.get(m.id)) for m in mailouts],
@@ -109,6 +112,9 @@ def _overview(engine: Engine, json: bool) -> None:
     if waited > EVENTS_WAIT_SECONDS:
         many = count(events["waiting"], "SES event waits", "SES events wait")
         say(f"{many} to be applied, the oldest for {lasting(waited)}: mailout events", style="bold yellow")
+    for trouble in troubles:
+        since = spoken(trouble.since, engine.limits.timezone)
+        say(f"{trouble.what} since {since}: {trouble.why}", style="bold yellow")
     for one in planned:
         say(f"Scheduled for {spoken(one.not_before or 0.0, engine.limits.timezone)}: {one.ref}")
     say()

@@ -25,7 +25,7 @@ from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
 from mailout.kinds.mailouts.drafts import Draft
 from mailout.letters.content.refs import page_id_of, page_url
-from mailout.letters.content.sample import sample_subject
+from mailout.letters.content.sample import plain_subject
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout
@@ -222,7 +222,7 @@ def _standing(desk: Desk, ref: str, since: float = 0.0) -> dict[str, Any]:
     now = store.now()
     return {
         "ref": ref,
-        "subject": sample_subject(subject),
+        "subject": plain_subject(subject),
         "page": page,
         "in_notion": page_url(ref) or "",
         "asked": asked,

@@ -15,7 +15,7 @@ from gateway.dashboard.people import people_chart, people_now
 from gateway.dashboard.troubles import Trouble, held_and_failed
 from mailout.insight.history import history_rows
 from mailout.insight.reporting.phrases import count, forecast_text, left_alone, single_mails_wait
-from mailout.letters.content.sample import sample_subject
+from mailout.letters.content.sample import plain_subject
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
 
@@ -104,7 +104,7 @@ def sentence(
 
 
 def title(mailout: Mailout) -> str:
-    return f"“{sample_subject(mailout.subject)}”" if mailout.subject else "a letter without a subject"
+    return f"“{plain_subject(mailout.subject)}”" if mailout.subject else "a letter without a subject"
 
 
 def _next(snapshot: QueueSnapshot) -> Sequence[Mailout]:

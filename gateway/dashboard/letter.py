@@ -31,12 +31,12 @@ from mailout.insight.history import history_rows
 from mailout.insight.reporting.codes import remedy_of
 from mailout.insight.reporting.details import details
 from mailout.insight.reporting.phrases import (
-    MEANINGS,
     archived,
     count,
     forecast_text,
     ledger_numbers,
     left_alone,
+    meaning,
     mode,
     resuming,
 )
@@ -167,7 +167,7 @@ def _standing(desk: Desk, mailout: Mailout) -> dict[str, Any]:
         "forecast": forecast_text(forecast, desk.zone) if forecast else "",
         "held": mailout.defer_reason in WAITS_FOR_A_PERSON,
         "advice": [step.advice for step in resuming(mailout)],
-        "ledger": [(c.value, name, n, MEANINGS[c]) for c, name, n in ledger_numbers(mailout.ledger)],
+        "ledger": [(c.value, name, n, meaning(c, mailout)) for c, name, n in ledger_numbers(mailout.ledger)],
         "verdicts": VERDICTS,
         "refused": len(actions.refused_by_checks(desk.store, mailout)),
         "plots": _plots(desk, mailout),
@@ -211,6 +211,8 @@ def findings(desk: Desk, mailout: Mailout, size: int) -> Sequence[tuple[str, str
 def tested(desk: Desk, content_hash: str) -> tuple[str, str]:
     if queue_rows.last_test(desk.store, content_hash=content_hash) is not None:
         return "ok", "A test of exactly this content has gone out."
+    if desk.settings.rehearses:
+        return "warn", "Tests become files here: nobody has got one of exactly this content."
     return "warn", "No test of exactly this content has gone out."
 
 

@@ -18,7 +18,7 @@ from mailout.base.time_format import spoken
 from mailout.insight.history import history_rows
 from mailout.insight.history.port import WrittenPage
 from mailout.letters.content.port import Kind
-from mailout.letters.content.sample import sample_subject
+from mailout.letters.content.sample import plain_subject
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Status
 from mailout.outbox.queue.port import Request, RequestKind
@@ -161,7 +161,7 @@ def planned_letters(desk: Desk) -> Sequence[PlannedLetter]:
     def named(ref: str, said: str) -> PlannedLetter:
         known = pages.get(ref) or letters.get(ref)
         return PlannedLetter(
-            ref, sample_subject(known.subject) if known else "A letter", said, draft_page(ref)
+            ref, plain_subject(known.subject) if known else "A letter", said, draft_page(ref)
         )
 
     paused = queue_rows.all_paused(store)

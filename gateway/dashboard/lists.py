@@ -171,7 +171,9 @@ def _said(error: UsageError) -> str:
 def _form(desk: Desk, one: List) -> str:
     """Empty: nobody can join it so."""
     address, spoken = desk.settings.public_url, one.brand.get("language") or desk.settings.language
-    return signup_form(one.key, address, language(spoken or FALLBACK)) if address and one.public else ""
+    if not address or not one.public:
+        return ""
+    return str(signup_form(one.key, address, language(spoken or FALLBACK)))  # its code, not the form itself
 
 
 def _page_of(key: str) -> str:

@@ -12,12 +12,12 @@ from gateway.dashboard.desk import Desk
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import AbortCode
-from mailout.insight.history import history_rows
+from mailout.insight.history import history_rows, notion_troubles
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
 from mailout.insight.reporting.phrases import count, headline, left_alone, not_taken_up, waiting
 from mailout.letters.content.refs import page_id_of
-from mailout.letters.content.sample import sample_subject
+from mailout.letters.content.sample import plain_subject
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
@@ -53,6 +53,7 @@ def held_and_failed(desk: Desk) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
     links = {f"/letters/{one.id}" for one in held}
     since, errors = _recent(desk)
     found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk), *_unserved(desk)]
+    found += [Trouble(one.what, one.why, one.since) for one in notion_troubles.lasting(desk.store)]
     return held, _open(desk, since, [one for one in found if one.link not in links])
 
 
@@ -148,10 +149,10 @@ def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
         subject = page.subject if page else letter.subject if letter else ""
         file = "A letter" if page_id_of(ref) else PurePath(ref).name
         yield Trouble(
-            f"“{sample_subject(subject)}”" if subject else file,
+            f"“{plain_subject(subject)}”" if subject else file,
             f"It was not sent: {error.message}",
             error.at,
-            remedy=remedy(error.code),
+            remedy="" if error.message.endswith(remedy(error.code)) else remedy(error.code),
             link=f"/draft?ref={ref}" if page_id_of(ref) else "",
             key=f"page {ref}",
             details=[(error.code, error.message)],
@@ -241,7 +242,7 @@ def remedy(code: str) -> str:
 
 
 def _title(mailout: Mailout) -> str:
-    return f"“{sample_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
+    return f"“{plain_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
 
 
 def _plain(one: Trouble) -> Trouble:

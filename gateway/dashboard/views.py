@@ -28,7 +28,7 @@ from mailout.insight.reporting.phrases import came_back, count, headline, share,
 from mailout.insight.reporting.plot import STYLE
 from mailout.insight.reporting.rendering import badge
 from mailout.letters.content.port import Kind
-from mailout.letters.content.sample import sample_subject
+from mailout.letters.content.sample import plain_subject
 from mailout.outbox.delivery.outbox_rows import SINGLE_MAILS
 from mailout.outbox.queue import segment_names
 from mailout.store import Store
@@ -170,9 +170,9 @@ class UsedPages:
 
 
 def titled(one: Any) -> str:
-    """The subject of a letter, a page or a message, as a reader would see it."""
+    """The subject of a letter, a page or a message."""
     written = one["subject"] if isinstance(one, Mapping) else one.subject
-    return sample_subject(written or "") or "No subject"
+    return plain_subject(written or "") or "No subject"
 
 
 @pass_context

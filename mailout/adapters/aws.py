@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, NoRegionError
 
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings
@@ -61,5 +61,8 @@ class AwsAccess:
             make: Any = session.client
             config = Config(connect_timeout=CONNECT_SECONDS)
             return make(service, region_name=region, endpoint_url=endpoint_url, config=config)
+        except NoRegionError as error:
+            remedy = "Set it to the region in which SES is set up."
+            raise SettingsError("AWS_REGION: is missing.", remedy=remedy) from error
         except (BotoCoreError, ValueError) as error:
-            raise SettingsError(f"AWS: {error}", remedy="Set AWS_REGION, or what this names.") from error
+            raise SettingsError(f"AWS: {error}", remedy="Correct what this names.") from error

@@ -78,7 +78,7 @@ class Drafts:
         with self._lock:
             if self._made is None:
                 settings, store, clock = self._settings, self._store, self._clock
-                notion = notion_pages(settings, clock, seconds=NOTION_SECONDS)
+                notion = notion_pages(settings, clock, seconds=NOTION_SECONDS, store=store)
                 self._close = None if notion is None else notion.close
                 self._made = MailoutIntake(
                     settings,

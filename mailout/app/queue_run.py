@@ -14,17 +14,28 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mailout.app.sending import Sending
-from mailout.base.errors import MailoutError, StoreError
+from mailout.base.errors import (
+    HomeUnwritable,
+    MailoutError,
+    NotFound,
+    StoreMismatch,
+    StoreRolledBack,
+    StoreUnavailable,
+    TransitionRefused,
+)
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Timing
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.deferrals import defer
-from mailout.outbox.queue.limits import Defer
+from mailout.outbox.queue.limits import Defer, after_errors
 from mailout.outbox.queue.mailout import DeferReason, Mailout, Status
 from mailout.outbox.queue.turns import next_turn
 from mailout.outbox.queue.unattended import WATCH_SECONDS, was_tested, would_help
 
 log = logging.getLogger("mailout.queue")
+
+ENDS_THE_RUN = (HomeUnwritable, StoreMismatch, StoreRolledBack)
+"""No other mailout would fare better. Nor while the store is away: that is asked when it happens."""
 
 
 class MailoutSteps(Protocol):
@@ -141,9 +152,11 @@ class QueueRun:
         """What goes wrong with one mailout is no reason for the others to wait: it is reported after them."""
         try:
             yield
-        except StoreError:
+        except ENDS_THE_RUN:
             raise
         except Exception as error:
+            if isinstance(error, StoreUnavailable):
+                self.sending.store.now()  # raises if it is away for all of them
             log.exception("%s", id)
             self._unforeseen.append(error)
 
@@ -152,8 +165,12 @@ class QueueRun:
         with self._one_of_many(id):
             try:
                 return self._send(id)
-            except StoreError:
+            except (*ENDS_THE_RUN, TransitionRefused, NotFound):
                 raise
+            except StoreUnavailable as error:
+                now, mailout = self.sending.store.now(), self.sending.store.mailout(id)
+                log.warning("%s is tried again later: %s", id, error)
+                defer(self.sending.store, id, after_errors(now, mailout.pauses_in_a_row, str(error)))
             except MailoutError as error:
                 log.warning("%s waits for a person: %s", id, error)
                 defer(self.sending.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))

@@ -312,7 +312,8 @@ def require_same_transport(mailout: Mailout, rehearses: bool) -> None:
     if mailout.is_rehearsal and not rehearses:
         raise UsageError(
             f"“{mailout.subject}” is a rehearsal: it is written to a folder and goes to nobody.",
-            remedy="To send it to people: mailout send REF. To end the rehearsal: mailout queue cancel ID",
+            remedy="To send it to people: mailout send, with its page or file. To end the rehearsal: mailout"
+            f" queue cancel {mailout.id}",
         )
     if rehearses and not mailout.is_rehearsal:
         raise UsageError(

@@ -72,7 +72,7 @@ def build(
     home = make_home(settings.mailout_home)
     store = store or open_store(settings, clock)
     transport = transport or make_transport(settings, clock)
-    notion = notion_pages(settings, clock)
+    notion = notion_pages(settings, clock, store=store)
     dashboard = settings.public_url if settings.admin_password else None
     limits, test_emails = limits_of(settings), EmailsForTests(settings)
     pages = PageReports(store, notion, clock, transport.name, dashboard, limits.timezone)
@@ -263,7 +263,9 @@ def sources(notion: NotionPages | None, clock: Clock) -> Callable[[str], Source]
     return source_of
 
 
-def notion_pages(settings: Settings, clock: Clock, *, seconds: float | None = None) -> NotionPages | None:
+def notion_pages(
+    settings: Settings, clock: Clock, *, seconds: float | None = None, store: Store | None = None
+) -> NotionPages | None:
     """Where mailouts are written, and where it is shown what became of them; None: nobody gave us a token.
     `seconds`: for somebody who waits, one try of at most so long."""
     if settings.notion_token is None:
@@ -271,7 +273,7 @@ def notion_pages(settings: Settings, clock: Clock, *, seconds: float | None = No
     from mailout.adapters.notion import NotionConfig, NotionPages
 
     config = NotionConfig.of(settings)
-    return NotionPages(replace(config, timeout=seconds, attempts=1) if seconds else config, clock)
+    return NotionPages(replace(config, timeout=seconds, attempts=1) if seconds else config, clock, store)
 
 
 def notion_databases(settings: Settings) -> NotionDatabases:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dotenv.parser import parse_stream
 
-from mailout.base.errors import SettingsError
+from mailout.base.errors import DISK_FULL, SettingsError
 
 DOTENV = Path(".env")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -49,15 +49,21 @@ def write_settings(path: Path, values: Mapping[str, str], *, heading: str = "") 
         text = _with(before, values, heading)
         draft = path.with_name(f"{path.name}.new")
         draft.unlink(missing_ok=True)
-        with os.fdopen(
-            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-        ) as file:
-            file.write(text)
-        draft.replace(path.resolve())
+        try:
+            with os.fdopen(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+            ) as file:
+                file.write(text)
+            draft.replace(path.resolve())
+        except (OSError, UnicodeEncodeError):
+            draft.unlink(missing_ok=True)
+            raise
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
+        full = getattr(error, "errno", None) in DISK_FULL
         raise SettingsError(
-            f"{path} cannot be written: {reason}.", remedy="Choose a folder that you may write to."
+            f"{path} cannot be written: {reason}.",
+            remedy="Free some space." if full else "Choose a folder that you may write to.",
         ) from error
 
 

@@ -27,6 +27,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 
 class AbortCode(StrEnum):
     """Why a mailout stops before its first message leaves."""
@@ -36,8 +38,8 @@ class AbortCode(StrEnum):
     TEST_EMAILS_EMPTY = "test_emails_empty"  # a test run and nobody to send it to
     MAILOUT_ALREADY_SENT = "mailout_already_sent"  # a real mailout goes out once
     FOOTER_ENV_MISSING = "footer_env_missing"  # the footer's settings are not set
-    MEDIA_UNAVAILABLE = "media_unavailable"  # a picture or file could not be kept
-    VARIABLE_MISSING = "variable_missing"  # some recipients have no value for a variable without a fallback
+    MEDIA_UNAVAILABLE = "media_unavailable"  # a picture, a file or a synced block could not be had
+    VARIABLE_MISSING = "variable_missing"  # a variable lacks a value for some recipients, or a brace
     INVALID_TEMPLATE = "INVALID_TEMPLATE"  # too large, or something in it that mail must not carry
 
 
@@ -134,7 +136,7 @@ class HomeUnwritable(StoreUnavailable, code="home_unwritable"):
     @classmethod
     def because(cls, path: Path, error: OSError) -> HomeUnwritable:
         """In words, with what to do about it."""
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in DISK_FULL:
             return cls.full(path)
         if isinstance(error, FileNotFoundError):
             return cls.gone(path)
@@ -147,7 +149,7 @@ class HomeUnwritable(StoreUnavailable, code="home_unwritable"):
     def full(cls, path: Path) -> HomeUnwritable:
         return cls(
             f"The disk is full: {path} cannot be written.",
-            remedy="Free some space. Nothing is lost: the queue then goes on by itself, or send again.",
+            remedy="Free some space, then do this again: it was not done. Letters go on by themselves.",
         )
 
     @classmethod

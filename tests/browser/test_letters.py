@@ -74,6 +74,21 @@ def test_nothing_sticks_out_of_a_phone_and_dark_mode_is_dark(page: Page, tmp_pat
     assert brightness(dark) < 80 < brightness(light)
 
 
+@pytest.mark.parametrize("block", ["![A chart](https://example.invalid/chart.png)", "image"])
+def test_dark_lines_on_nothing_can_be_seen_in_the_dark(page: Page, tmp_path: Path, block: str) -> None:
+    """A transparent chart with black words would be black on black, and so would its description be."""
+    picture = {"type": "external", "external": {"url": "https://example.invalid/chart.png"}}
+    document = (
+        render_page([Block("b", block, picture)], "s")
+        if block == "image"
+        else parse_markdown(f"---\nsubject: s\n---\n{block}", "x.md").document
+    )
+    seen(page, mail_of(document), tmp_path, width=320)  # dark comes last
+    style = "getComputedStyle(document.querySelector('.card img'))"
+    ground, words = page.evaluate(f"[{style}.backgroundColor, {style}.color]")
+    assert brightness(words) < 80 < 200 < brightness(ground)
+
+
 TRICKY = """---
 subject: Everything that ever stuck out
 ---

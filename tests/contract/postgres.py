@@ -22,7 +22,7 @@ from psycopg.types.json import Jsonb
 from psycopg.types.string import TextLoader
 
 from mailout.adapters.supabase import SupabaseStore
-from mailout.adapters.supabase.rpc import error_of, until_free
+from mailout.adapters.supabase.rpc import Collided, error_of, until_free
 from mailout.base.clock import Clock
 from mailout.base.errors import StoreUnavailable
 from tests.clocks import FakeClock
@@ -181,7 +181,7 @@ class PostgresRpc:
         self._shown: float | None = None
 
     def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
-        return until_free(lambda: self._call(name, params))
+        return until_free(lambda: self._call(name, params), Collided)
 
     def _call(self, name: str, params: Mapping[str, Any]) -> Any:
         call = sql.SQL("select {}({})").format(

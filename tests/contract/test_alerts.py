@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC
 from typing import Any
 
 import pytest
 
+from mailout.base.errors import SourceRefused, SourceUnavailable
 from mailout.insight.alerts import alert_rows
-from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS
-from mailout.insight.alerts.port import KnownAlert
+from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS, alerts
+from mailout.insight.alerts.port import AlertKind, Facts, KnownAlert
+from mailout.insight.history.notion_troubles import PAGE, READING, forget, keep
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.protocol import Claimed
 from mailout.outbox.delivery.states import State
@@ -182,6 +185,31 @@ def test_events_that_wait_are_counted_from_the_oldest(store: Store, factory: Sto
     store.receive_events([Received("2", "sns", "{}")])
     signs = alert_rows.alert_signs(store, ACCOUNT)
     assert (signs.events_waiting, signs.events_waiting_since) == (2, NOON)
+
+
+def test_what_keeps_letters_in_notion_waiting_is_told_while_it_lasts(
+    store: Store, factory: StoreFactory
+) -> None:
+    """At once what a person has to put right; after ten minutes what may pass by itself."""
+
+    def told() -> list[tuple[str, float]]:
+        found = alerts(Facts(alert_rows.alert_signs(store, ACCOUNT)), UTC)
+        assert {alert.kind for alert in found} <= {AlertKind.NOTION}
+        return [(alert.subject, alert.text.count("12:00 UTC")) for alert in found]
+
+    factory.set_now(NOON)
+    keep(store, READING, {"": SourceUnavailable("Notion answered 502.")})
+    assert told() == []
+    keep(store, PAGE, {"p1": SourceRefused("Notion answered 403."), "p2": SourceUnavailable()})
+    assert told() == [("The page p1 waits", 1)]
+    factory.set_now(NOON + 600)
+    keep(store, READING, {"": SourceUnavailable("Notion answered 503.")})
+    assert told() == [("The page p1 waits", 1), ("The page p2 waits", 1), ("Notion cannot be read", 1)]
+    keep(store, PAGE, {"p2": SourceUnavailable()})
+    keep(store, READING, {})
+    assert told() == [("The page p2 waits", 1)]
+    forget(store)
+    assert told() == []
 
 
 def _sent_through(store: Store, id: str, transport: str, *, accepted: bool = True) -> None:

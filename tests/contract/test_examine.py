@@ -12,14 +12,24 @@ import pytest
 from mailout.adapters.sqlite import SqliteStore
 from mailout.adapters.supabase import SupabaseStore
 from mailout.base.clock import SystemClock
+from mailout.insight.doctor.checks import checked
 from mailout.letters.audience import subscriber_rows
 from mailout.store import Store
-from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, migrate
+from tests.contract.postgres import MIGRATIONS, PostgresRpc, database, migrate, migrated
 from tests.contract.scenes import Sender, mailout
 
 
 def test_a_sound_store_has_nothing_to_complain_of(store: Store) -> None:
     assert {check.level for check in store.examine()} == {"ok"}
+
+
+def test_a_database_that_cannot_be_written_to_has_failed() -> None:
+    """Supabase makes it read-only when its disk is nearly full: everything can be read, and nothing sent."""
+    store = SupabaseStore.over(PostgresRpc(f"{migrated()}&options=-cdefault_transaction_read_only%3Don"))
+    (check,) = checked("store", store.examine)
+    assert check.level == "fail"
+    assert "free space or enlarge the disk" in check.remedy
+    store.close()
 
 
 @pytest.mark.parametrize("senders", [1, 2])

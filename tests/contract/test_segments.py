@@ -387,6 +387,12 @@ def test_an_unknown_name_is_refused_with_the_nearest(
         segment_names.segment(store, "x")
 
 
+def test_a_letter_that_was_only_tested_was_got_by_nobody(store: Store) -> None:
+    enqueue(store, "spring-letter", id=mailout_id("its test"), is_test=True)
+    with pytest.raises(SegmentError, match="“spring-letter” was only tested or rehearsed"):
+        segment_names.save(store, "x", 'got "spring-letter"')
+
+
 def test_a_value_that_nobody_has_is_warned_about(store: Store, people: object) -> None:
     made, said = segment_names.save(
         store, "x", 'city = "Prto" or city = "porto" or in place ocd-division/country:pt'

@@ -49,6 +49,7 @@ def _described(dashboard: Site) -> None:
     assert SCRIPT not in page
     assert 'value="#0b5c8a"' in page
     assert 'value="Web=https://example.org"' in page
+    assert '<pre tabindex="0">&lt;form' in page  # its code, to be copied
     form = unescape(page.partition('<pre tabindex="0">')[2].partition("</pre>")[0])
     assert '<input type="hidden" name="list" value="weekly">' in form
     assert "/join" in form

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from gateway.dashboard import letter_numbers
+from mailout.base.errors import SourceRefused
 from mailout.base.ids import mailout_id
 from mailout.insight.history import history_rows
+from mailout.insight.history.notion_troubles import READING, keep
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.content_rows import keep_content
@@ -190,7 +192,7 @@ def test_a_mail_is_shown_without_marks_or_braces(dashboard: Site) -> None:
     assert "shoe size" in shown
     for page in ("/letters", f"/letters/{dashboard.ids['sent']}"):
         text = dashboard.client.get(page).text
-        assert "News for Alex" in text, page
+        assert "News for friend" in text, page
         assert "{{" not in text, page
 
 
@@ -351,3 +353,16 @@ def test_people_whose_status_nobody_knows_are_in_the_numbers(dashboard: Site) ->
     assert "<dt>Unknown status</dt><dd>1</dd>" in page
     assert ">Active</span>" in page
     assert "has the status “Active”" in dashboard.act("/people/add", email=ANA).text
+
+
+def test_home_and_problems_say_that_notion_cannot_be_read(dashboard: Site) -> None:
+    """Letters waited, and nobody was told."""
+    dashboard.sign_in()
+    said = "Notion answered 401."
+    keep(dashboard.store, READING, {"": SourceRefused(said, remedy="Check NOTION_TOKEN.")})
+    for page in ("/problems", "/home/live"):
+        shown = dashboard.client.get(page).text
+        assert "Notion cannot be read" in shown
+    assert f"{said} Check NOTION_TOKEN." in dashboard.client.get("/problems").text
+    keep(dashboard.store, READING, {})
+    assert "Notion cannot be read" not in dashboard.client.get("/problems").text

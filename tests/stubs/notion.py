@@ -118,7 +118,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def _file(self, name: str, query: dict[str, list[str]]) -> None:
         file = self.workspace.files.get(name)
-        if file is None or query.get("X-Amz-Hour") != [str(self.workspace.hour)]:
+        if file is None:
+            self._send(404, b"<Error><Code>NoSuchKey</Code></Error>")
+            return
+        if query.get("X-Amz-Hour") != [str(self.workspace.hour)]:
             self._send(403, b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
             return
         self._send(200, base64.b64decode(file["base64"]), {"Content-Type": file["type"]})

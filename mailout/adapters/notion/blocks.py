@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from mailout.adapters.notion.calls import Json, NotionCalls
+from mailout.adapters.notion.calls import PASSES, Json, NotionCalls
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused, SourceUnavailable
 from mailout.letters.content.notion.blocks import MAX_BLOCKS, Block, as_mapping, walk
 from mailout.letters.content.notion.page import text_of, title_of
 from mailout.letters.content.refs import page_id_of
 
+log = logging.getLogger(__name__)
+
 MAX_READ_DEPTH = 100
 """Deeper than people write, and well within the stack."""
+TAKEN_OUT = "The page was edited while it was read: a part of it is not there any more."
 TOO_LONG = "The page is longer than a mail can be: its end is left out. Shorten it."
 TOO_DEEP = f"What is nested deeper than {MAX_READ_DEPTH} is left out. Move it up."
 CONTAINS_ITSELF = "A synced block contains itself. Take the inner one out."
 HIDDEN = "Notion does not let its contents be read: they are left out."
-UNSHARED_ORIGINAL = "The original of a synced block cannot be read. Share its page with the integration."
-UNSHARED_NOTES = "The notes of a meeting cannot be read. Share their page with the integration."
+UNSHARED_ORIGINAL = (
+    "The synced block after this cannot be read. Share its original page with mailout, or copy the text here."
+)
+UNSHARED_NOTES = (
+    "The meeting notes after this cannot be read. Share their page with mailout, or copy the text here."
+)
 
 _ELSEWHERE = frozenset({"child_page", "child_database", "link_to_page"})
 """Their children are pages of their own; the mail links to them."""
@@ -109,9 +117,12 @@ class BlockReader:
             except SourceUnavailable:
                 raise
             except SourceError as error:
+                if lenient is None and isinstance(error, SourceNotFound):
+                    raise SourceUnavailable(TAKEN_OUT, remedy=PASSES) from error
                 if lenient is None:
                     raise
-                return Block.of(answer, children, f"{lenient} Notion said: {error.message}")
+                log.warning("%s %s", lenient, error.message)
+                return Block.of(answer, children, lenient, is_lost=lenient is not HIDDEN)
             if answer.get("type") == "synced_block":
                 self._originals[id] = found
             children.extend(found)

@@ -98,9 +98,13 @@ class NotionCalls:
 
         def attempt() -> Any:
             try:
-                return call(self._client)
+                answer = call(self._client)
             except FAILURES as failure:
                 raise _error(failure, what) from failure
+            if not isinstance(answer, Mapping):
+                said = f"{_capital(what)}: no usable answer from Notion (no object)."
+                raise SourceUnavailable(said, remedy=PASSES)
+            return answer
 
         def pause_after(error: Exception, attempts: int) -> float | None:
             if not isinstance(error, SourceUnavailable) or attempts == self._attempts:
@@ -116,16 +120,18 @@ class NotionCalls:
     def pages(self, what: str, call: Callable[[Client, dict[str, Any]], Any]) -> Iterator[Json]:
         """Every result of a list, over all of its pages. A page may hold fewer than asked for."""
         paging: dict[str, Any] = {"page_size": PAGE_SIZE}
+        asked = set[str]()
         while True:
             answer = self.make(what, lambda api: call(api, paging))
             yield from answer.get("results") or ()
             if not answer.get("has_more"):
                 return
             following = answer.get("next_cursor")
-            if not following:  # half a letter must not be taken for a whole one
+            if not following or following in asked:  # half a letter, or twice the same, is no letter
                 raise SourceUnavailable(
                     f"{_capital(what)}: Notion says that there is more, and not where.", remedy=PASSES
                 )
+            asked.add(following)
             paging["start_cursor"] = following
 
     def _wait(self, failure: BaseException | None, attempt: int) -> float:

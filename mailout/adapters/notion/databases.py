@@ -3,7 +3,7 @@ it, an error as a row of theirs, and what `doctor` asks of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from mailout.letters.content.notion.page import (
     KINDS,
     OPTIONAL,
     Value,
+    iso,
     plain_name,
     property_value,
     title_of,
@@ -104,7 +105,7 @@ def error_properties(
     values: dict[str, Value] = {
         one.name: getattr(row, one.name) for one in fields(row) if one.name in ERROR_PROPERTIES
     }
-    values["timestamp"] = row.at or now
+    values["timestamp"] = iso(row.at or now)
     body: dict[str, Any] = {}
     for name, value in values.items():
         kind = str((schema.get(name) or {}).get("type"))
@@ -133,9 +134,18 @@ def mailouts_checks(schema: Json, names: Mapping[str, str], statuses: Mapping[st
     """Does the mailouts database have what a mailout needs?"""
     found = [_property_check(key, name, schema) for key, name in names.items()]
     status = schema.get(names["status"])
-    if isinstance(status, Mapping) and status.get("type") == "status":
+    if isinstance(status, Mapping) and status.get("type") in KINDS["status"]:
         found.append(_options_check(status, names["status"], statuses))
     return found
+
+
+def sources_checks(sources: Sequence[Json]) -> list[Check]:
+    """Nobody looks for letters in any but the first."""
+    names = [f"“{one.get('name') or one.get('id')}”" for one in sources]
+    if len(names) == 1:
+        return []
+    said = f"the database has {len(names)} ({', '.join(names)}); mailout reads only {names[0]}"
+    return [Check("data sources", "fail", said, f"Move all letters into {names[0]}.")]
 
 
 def _property_check(key: str, name: str, schema: Json) -> Check:
@@ -161,12 +171,13 @@ def _property_check(key: str, name: str, schema: Json) -> Check:
 
 
 def _options_check(status: Json, name: str, statuses: Mapping[str, str]) -> Check:
-    """A select makes its options as they are written; a status does not."""
+    """A select makes its options as they are written, but the one that people choose; a status does not."""
     there = option_names(status)
-    missing = [option for option in statuses.values() if option not in there]
+    needed = statuses.values() if status.get("type") == "status" else [statuses["ready"]]
+    missing = [option for option in needed if option not in there]
     line = f"options of {name}"
     if missing:
-        remedy = "Add them in Notion (the API cannot), or set NOTION_STATUS_*."
+        remedy = "Add them in Notion, spelt exactly so, or set NOTION_STATUS_*."
         return Check(line, "fail", f"missing: {', '.join(missing)}", remedy)
     return Check(line, "ok", "all there")
 

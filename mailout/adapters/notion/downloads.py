@@ -6,6 +6,7 @@ from __future__ import annotations
 import httpx
 
 from mailout.base.clock import Clock
+from mailout.base.errors import SourceUnavailable
 from mailout.base.retries import retried
 
 MAX_DOWNLOAD_BYTES = 50 * 1024 * 1024
@@ -16,13 +17,14 @@ DOWNLOAD_RETRY_SECONDS = (1.0, 3.0)
 
 
 def download(url: str, *, clock: Clock, max_bytes: int = MAX_DOWNLOAD_BYTES) -> bytes:
-    """The bytes at an address; OSError, with a reason that a person understands, if they cannot be had."""
+    """The bytes at an address; OSError, with a reason that a person understands, if they cannot be had, and
+    SourceUnavailable if it may pass: Notion gives a file another address each time its page is read."""
     try:
         return retried(lambda: _fetch(url, clock, max_bytes), _pause_after, clock)
     except httpx.HTTPError as error:
-        raise OSError(f"no answer ({str(error) or type(error).__name__})") from error
+        raise SourceUnavailable(f"no answer ({str(error) or type(error).__name__})") from error
     except _TryAgain as answer:
-        raise OSError(f"the file's host answered {answer}") from answer
+        raise SourceUnavailable(f"the file's host answered {answer}") from answer
 
 
 class _TryAgain(Exception):
@@ -41,6 +43,8 @@ def _fetch(url: str, clock: Clock, max_bytes: int) -> bytes:
     with httpx.stream("GET", url, timeout=DOWNLOAD_TIMEOUT) as answer:
         if answer.status_code >= 500 or answer.status_code == 429:
             raise _TryAgain(str(answer.status_code))
+        if answer.status_code == 403:
+            raise SourceUnavailable("the file's host answered 403")  # its address has expired meanwhile
         if answer.status_code != 200:
             raise OSError(f"the file's host answered {answer.status_code}")
         data = bytearray()

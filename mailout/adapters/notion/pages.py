@@ -13,6 +13,7 @@ from mailout.base.addresses import Dropped, normalise
 from mailout.base.clock import Clock
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SourceError, SourceNotFound, UsageError
+from mailout.base.select import Writes
 from mailout.insight.page_status import writer_notes
 from mailout.insight.page_status.state import PageState, PageStatus
 from mailout.insight.page_status.writer_notes import NO_LONGER_WAITING, TEST, TEST_ARRIVED, WAITING
@@ -33,8 +34,8 @@ NO_FINDINGS = f"{FINDINGS} nothing any more."
 class NotionPages(NotionSource):
     """A `Source` and a `PageReporter`. Reports are less patient: they are made again in a minute."""
 
-    def __init__(self, config: NotionConfig, clock: Clock) -> None:
-        super().__init__(config, clock)
+    def __init__(self, config: NotionConfig, clock: Clock, store: Writes | None = None) -> None:
+        super().__init__(config, clock, store)
         self._reports = NotionSource(replace(config, timeout=min(config.timeout, 10.0), attempts=3), clock)
         self._statuses = config.statuses
 
@@ -43,6 +44,8 @@ class NotionPages(NotionSource):
         if id is None:
             raise UsageError(f"{ref} is no Notion page.", remedy="Give its id or its address.")
         answer = self.page_not_in_trash(id)
+        source = str((answer.get("parent") or {}).get("data_source_id"))
+        self._ids.require_names(source, answer.get("properties") or {})
         page = _sound(self.read(answer))
         self._require_test_box(answer)
         document = render(self.load_blocks(id), about=page)
@@ -64,11 +67,19 @@ class NotionPages(NotionSource):
             )
 
     def ready_at(self, ref: str) -> float | None:
+        page = self._ready(ref)
+        return page.asks_from if page else None
+
+    def still_asks(self, ref: str, now: float, *, is_test: bool) -> bool:
+        page = self._ready(ref)
+        return page is not None and page.is_test == is_test and page.asks_from <= now
+
+    def _ready(self, ref: str) -> NotionPage | None:
         answer = self.page(ref)
         if answer.get("in_trash") or answer.get("archived") or not self.is_mailout(answer):
             return None
         page = self.read(answer)
-        return page.send_at or 0.0 if page.status == self._statuses[PageStatus.READY] else None
+        return page if page.status == self._statuses[PageStatus.READY] else None
 
     def note(self, ref: str, text: str) -> None:
         self._reports.notes.add(ref, text)

@@ -15,20 +15,25 @@ from mailout.adapters.notion.databases import (
     mailouts_checks,
     notes_check,
     option_names,
+    sources_checks,
 )
 from mailout.adapters.notion.notes import NotionNotes
+from mailout.adapters.notion.property_ids import PropertyIds
 from mailout.base.clock import Clock, timestamp_of
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import SettingsError, SourceError, SourceNotFound, SourceRefused
+from mailout.base.select import Writes
 from mailout.insight.doctor.checks import Check
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.page_status.state import PageStatus
 from mailout.letters.content.notion.blocks import Block
 from mailout.letters.content.notion.page import (
+    DECIDING,
     KINDS,
     NotionPage,
     Value,
     holds,
+    iso,
     page_of,
     property_value,
 )
@@ -43,14 +48,16 @@ OLDEST_FIRST: Json = {"timestamp": "created_time", "direction": "ascending"}
 class NotionSource:
     """Reads pages and blocks, writes statuses, counts and errors."""
 
-    def __init__(self, config: NotionConfig, clock: Clock) -> None:
+    def __init__(self, config: NotionConfig, clock: Clock, store: Writes | None = None) -> None:
         self._config = config
+        self._ids = PropertyIds(store, [config.properties[key] for key in DECIDING])
         self._clock = clock
         self._calls = NotionCalls(config, clock)
-        self._data_sources: dict[str, str] = {}  # by database
+        self._data_sources: dict[str, Sequence[Json]] = {}  # by database
         self._warned: set[str] = set()
         self.keeps_errors = bool(config.db_errors)
         self.finds_ready = bool(config.db_mailouts)
+        self.later: Mapping[str, float] = {}
         self.notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     def close(self) -> None:
@@ -69,13 +76,14 @@ class NotionSource:
         return BlockReader(self._calls).tree(page_id)
 
     def ready(self, now: float) -> list[str]:
-        """Pages that ask to be sent and whose time has come, oldest first. What cannot be read is among them:
-        it is refused now, not when nobody looks any more."""
+        """Pages that ask to be sent and whose time has come, oldest first."""
         if not self.finds_ready:
             return []
         is_ready, source = self._has_status(self._config.statuses[PageStatus.READY])
-        found = map(self.read, self._found("looking for mailouts that are ready", source, is_ready))
-        return [page.id for page in found if page.unreadable or page.send_at is None or page.send_at <= now]
+        answers = self._found("looking for mailouts that are ready", source, is_ready)
+        found = [(self.read(one), timestamp_of(one.get("last_edited_time")) or 0.0) for one in answers]
+        self.later = {page.id: edited for page, edited in found if page.asks_from > now}
+        return [page.id for page, _ in found if page.asks_from <= now]
 
     def done_by_hand(self, since: float) -> list[str]:
         """Pages that a person has set to done, without a time of sending: edited since then."""
@@ -120,13 +128,15 @@ class NotionSource:
         """The filter for them, whether it is a status or a select, and the data source that it is for."""
         name = self._config.properties["status"]
         source = self._data_source(self._config.db_mailouts, DB_MAILOUTS)
-        kind = str((self._schema(source).get(name) or {}).get("type"))
+        schema = self._schema(source)
+        self._ids.learn(source, schema)
+        kind = str((schema.get(name) or {}).get("type"))
         if kind not in KINDS["status"]:
             raise SourceError(
                 f"The mailouts database has no status or select called {name!r}.",
                 remedy="Add it, or set NOTION_PROP_STATUS.",
             )
-        options = option_names(self._schema(source)[name])
+        options = option_names(schema[name])
         there = [status for status in statuses if status in options] or statuses
         wanted = [{"property": name, kind: {"equals": status}} for status in there]
         return wanted[0] if len(wanted) == 1 else {"or": wanted}, source
@@ -173,7 +183,8 @@ class NotionSource:
         body, skipped = {}, []
         for key, value in properties.items():
             name = self._config.properties[key]
-            written = property_value(str((there.get(name) or {}).get("type")), value)
+            told = iso(value) if key == "sent_at" and value is not None else value  # also where it is a text
+            written = property_value(str((there.get(name) or {}).get("type")), told)
             if written is None:
                 skipped.append(name)
             elif not holds(there.get(name), value):
@@ -219,6 +230,9 @@ class NotionSource:
 
     def _data_source(self, ref: str | None, setting: str) -> str:
         """A database's first data source: that is where its pages are since 2025."""
+        return str(self._sources_of(ref, setting)[0]["id"])
+
+    def _sources_of(self, ref: str | None, setting: str) -> Sequence[Json]:
         id = page_id_of(ref or "")
         if id is None:
             raise SettingsError(
@@ -232,7 +246,7 @@ class NotionSource:
                     f"The database {id} has no data source that we may read.",
                     remedy="Share it with the integration (••• → Connections).",
                 )
-            self._data_sources[id] = str(sources[0]["id"])
+            self._data_sources[id] = sources
         return self._data_sources[id]
 
     def _schema(self, source: str) -> Json:
@@ -270,6 +284,7 @@ class NotionSource:
 
     def _check_mailouts(self, schema: Json) -> list[Check]:
         found = mailouts_checks(schema, self._config.properties, self._config.statuses)
+        found += sources_checks(self._sources_of(self._config.db_mailouts, DB_MAILOUTS))
         try:
             page = self._any_page()
             readable = page is None or self.notes.can_be_read(page)

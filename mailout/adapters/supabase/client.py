@@ -1,6 +1,6 @@
 """`rpc` over HTTPS with supabase-py. POST alone, so nothing is repeated behind our back.
 
-What the database has surely undone is asked again by `until_free`, and nothing else."""
+What was surely undone or refused is asked again by `until_free`, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import httpx
 from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
-from mailout.adapters.supabase.rpc import OUR_CODES, ROLLED_BACK, error_of, until_free
-from mailout.base.errors import SettingsError, StoreError, StoreUnavailable
+from mailout.adapters.supabase.rpc import SQLSTATE_LENGTH, Collided, error_of, until_free
+from mailout.base.errors import SettingsError, StoreError, StoreMismatch, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
 """Longer than the database's own 8 s, so that it is the database that gives up first."""
@@ -21,6 +21,8 @@ LONG_ACTS = {
     for act in ("set_content", "apply_events", "forget", "discard_unbegun", "undo_import", "erase_sign_ups")
 }
 """These may take it a minute."""
+_BROKEN = ("{", "[", '"')
+"""How JSON that was cut off begins: supabase-py returns as text what it cannot parse."""
 
 
 class SupabaseRpc:
@@ -47,22 +49,30 @@ class SupabaseRpc:
                 httpx_client=self._http,
             ),
         )
+        self._has_answered = False
         self._postgrest = client.postgrest  # made here, once: later, threads would race for it
 
     def __call__(self, name: str, params: Mapping[str, Any]) -> Any:
-        return until_free(lambda: self._call(name, params))
+        # It knew this schema and this key: refused now, the API may be loading the schema again.
+        passing = (Collided, StoreMismatch) if self._has_answered else (Collided,)
+        answer = until_free(lambda: self._call(name, params), *passing)
+        self._has_answered = True
+        return answer
 
     def _call(self, name: str, params: Mapping[str, Any]) -> Any:
         try:
-            return self._postgrest.rpc(name, dict(params)).execute().data
+            answer = self._postgrest.rpc(name, dict(params)).execute().data
         except httpx.HTTPError as error:
             raise StoreUnavailable(
-                f"Supabase does not answer: {str(error) or type(error).__name__}."
+                f"Supabase does not answer: {str(error).rstrip('.') or type(error).__name__}."
             ) from error
         except APIError as error:
             raise error_of(error.code, error.message or "no reason given", error.hint) from error
         except ValueError as error:  # infinity; half of a character
             raise StoreError(f"What Supabase was told or has answered is not JSON: {error}.") from error
+        if isinstance(answer, str) and answer.startswith(_BROKEN):
+            raise _strange(self._postgrest.base_url.host)
+        return answer
 
     def close(self) -> None:
         self._http.close()
@@ -77,19 +87,31 @@ def _be_patient(request: httpx.Request) -> None:
 def _check_status(response: httpx.Response) -> None:
     """supabase-py forgets the status of an answer: tell an outage and a wrong key while it is known."""
     status = response.status_code
-    if response.is_success or _is_databases_word(response):
+    if response.is_success:
+        kind = response.headers.get("content-type", "")
+        if status != 204 and not (kind.startswith("application/json") and response.read()):
+            raise _strange(response.url.host)
         return
     if status >= 500 or status in (408, 429):
-        raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
-    if status in (401, 403):
+        if not _is_databases_word(response):
+            raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
+    elif status in (401, 403):
         raise error_of(str(status), f"{status} {response.reason_phrase}")
 
 
+def _strange(host: str | None) -> StoreUnavailable:
+    """A proxy or a sign-in page of the network: whether anything was done, nobody knows."""
+    return StoreUnavailable(
+        f"Something other than Supabase answered at {host}.",
+        remedy="Check this machine's network and its proxy, then SUPABASE_URL.",
+    )
+
+
 def _is_databases_word(response: httpx.Response) -> bool:
-    """One of our functions refused, or two acts collided: whatever status that is given, it is no outage."""
+    """The database, or the API before it, says what is wrong: `error_of` knows whether that is an outage."""
     response.read()
     try:
         code = response.json().get("code")
     except (ValueError, AttributeError):
         return False
-    return code in OUR_CODES or code in ROLLED_BACK
+    return isinstance(code, str) and (len(code) == SQLSTATE_LENGTH or code.startswith("PGRST"))

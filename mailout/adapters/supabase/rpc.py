@@ -38,18 +38,20 @@ _MISSING = {"PGRST202", "42883", "42P01"}
 """No such function, for the API and for Postgres; no such table."""
 
 _FORBIDDEN = {"42501", "PGRST301", "PGRST302", "401", "403"}
-_PASSING = {
-    "57014",
-    "57P01",
-    "57P03",
-    "53300",
-    "PGRST000",
-    "PGRST001",
-    "PGRST002",
-    "PGRST003",
-}
-"""Timed out, shut down, starting, too many connections; the API has lost it."""
+_PASSING = ("08", "25", "40", "5", "PGRST00", "PGRSTX")
+"""How their codes begin: connection, transaction, resources, operator; the API has lost it, or itself."""
 
+_REMEDIES = {
+    "25006": "The database is read-only, usually because its disk is full: free space or enlarge the disk in"
+    " Supabase's settings.",
+    "53100": "The database's disk is full: free space or enlarge the disk in Supabase's settings.",
+    "53300": "Close other connections to the database, or choose a larger compute size in Supabase's"
+    " settings.",
+    "57014": "It took longer than the database allows: if that lasts, see what else keeps it busy, or raise"
+    " its statement_timeout.",
+}
+
+SQLSTATE_LENGTH = 5
 
 ROLLED_BACK = {"40001", "40P01"}
 """Serialisation, deadlock: two acts were in each other's way, and the database has undone this one."""
@@ -66,12 +68,13 @@ class Taken(StoreError):
     """Somebody else has just written the same key, and nothing of this act was done."""
 
 
-def until_free(act: Callable[[], T], collision: type[StoreError] = Collided) -> T:
-    """The act, again when it collided: it was surely undone. Never after a lost answer, which may be done."""
+def until_free(act: Callable[[], T], *passing: type[StoreError]) -> T:
+    """The act, again when it was surely not done, for a reason that passes. Never after a lost answer, which
+    may be done."""
     for tried in range(1, _TRIES):
         try:
             return act()
-        except collision:
+        except passing:
             # At random, so that two that collided do not meet again.
             time.sleep(random.uniform(0.2, 1.0) * _PAUSE_SECONDS * 2**tried)  # noqa: S311 (no secret)
     return act()
@@ -101,8 +104,9 @@ def error_of(code: str | None, message: str, hint: str | None = None) -> StoreEr
     if code == "23502":
         remedy = "If this column is your own, give it a default: mailout writes rows without it."
         return StoreError(f"Supabase refused: {message} ({code}).", remedy=remedy)
-    if code in _PASSING or code.startswith(("08", "5")):
-        return StoreUnavailable(f"Supabase does not answer: {message} ({code}).")
+    if code.startswith(_PASSING):
+        said = f"Supabase cannot do it just now: {message} ({code})."
+        return StoreUnavailable(said, remedy=_REMEDIES.get(code))
     return StoreError(f"Supabase refused: {message} ({code}).")
 
 

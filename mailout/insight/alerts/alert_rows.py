@@ -7,6 +7,7 @@ from typing import TypedDict
 from mailout.base.select import Reads, View, every, first
 from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS
 from mailout.insight.alerts.port import SIGN_UP_BRAKE, Signs
+from mailout.insight.history import notion_troubles
 from mailout.insight.metrics.metric_rows import confirmations
 from mailout.outbox.delivery.outbox_rows import QUOTAS
 from mailout.outbox.feedback.feedback_rows import inbox
@@ -55,6 +56,7 @@ def alert_signs(store: Reads, scope: str) -> Signs:
         sign_up_brake_at=brake["at"] if brake else None,
         confirmations_sent=asked["sent"],
         confirmations_bounced=asked["bounced"],
+        notion=notion_troubles.lasting(store),
     )
 
 

@@ -16,6 +16,7 @@ from mailout.insight.reporting.phrases import (
     NextStep,
     count,
     headline,
+    not_taken_up,
     resuming,
     settling,
     single_mails_wait,
@@ -45,11 +46,13 @@ def alerts(facts: Facts, zone: tzinfo) -> Sequence[Alert]:
     """Whatever holds now; `sender` says when an alert of it is due."""
     found = [
         *(alert for mailout in facts.mailouts for alert in _of_mailout(mailout, facts, zone)),
+        *(_stuck(mailout, facts.signs.now, zone) for mailout in facts.stuck),
         *(alert for mailout in facts.recent for alert in _complaints(mailout, facts.signs.now)),
         *_quota(facts),
         *_single_mails(facts, zone),
         *_events_waiting(facts),
         *_events_unheard(facts, zone),
+        *_notion(facts, zone),
         *_sign_ups(facts),
     ]
     return [_without_addresses(alert) for alert in found]
@@ -93,6 +96,29 @@ def _deferred(mailout: Mailout, reason: DeferReason, zone: tzinfo) -> Alert:
         reason=reason,
         grace=DAY_SECONDS if by_hand else 0.0,
         remind=not by_hand,
+    )
+
+
+def _stuck(mailout: Mailout, now: float, zone: tzinfo) -> Alert:
+    """It is due, or is tried again and again: whatever it waits for, it has been for too long."""
+    overdue = f"It {not_taken_up(mailout, zone)}." if mailout.is_overdue(now) else None
+    return Alert(
+        key=f"stuck {mailout.id}",
+        kind=AlertKind.DEFERRED,
+        subject=f"Does not move: {_title(mailout)}",
+        text=_lines(
+            f"{_title(mailout)} should be going out, and for an hour nothing of it was sent.",
+            overdue or waiting(mailout, zone) or "",
+            headline(mailout),
+            "What is wrong, if a setting is:",
+            "  mailout doctor",
+            *_where(mailout),
+        ),
+        about=f"mailout.{mailout.id}",
+        name=_title(mailout),
+        mailout=mailout.id,
+        reason=mailout.defer_reason,
+        grace=HOUR_SECONDS,
     )
 
 
@@ -260,6 +286,26 @@ def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
         about="events",
         name="SES events",
     )
+
+
+# ── Where letters are written ──────────────────────────────────────────────────────────────────────
+
+
+def _notion(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
+    for one in facts.signs.notion:
+        yield Alert(
+            key=f"notion {one.what}",
+            kind=AlertKind.NOTION,
+            subject=one.what,
+            text=_lines(
+                f"{one.what} since {spoken(one.since, zone)}: {one.why}",
+                "Meanwhile letters that are Ready may wait, and pages may not show how theirs stand. It is"
+                " tried again every few minutes. What is wrong, if a setting is:",
+                "  mailout doctor",
+            ),
+            about="notion",
+            name="Notion",
+        )
 
 
 # ── Strangers ────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from mailout.insight.history.notion_troubles import NotionTrouble
 from mailout.outbox.delivery.port import Outbox
 from mailout.outbox.delivery.single_mails import SingleMails, SingleMailsWaiting
 from mailout.outbox.queue.mailout import Mailout
@@ -16,12 +17,13 @@ from mailout.outbox.queue.port import Queue
 class AlertKind(StrEnum):
     """What an alert is about; `mailout.alert.<kind>` is the event that Prefect gets."""
 
-    DEFERRED = "deferred"  # a mailout waits for a person
+    DEFERRED = "deferred"  # a mailout waits for a person, or has not moved for an hour
     UNKNOWN = "unknown"  # a mailout has messages in doubt
     COMPLAINTS = "complaints"  # more readers call a mailout spam than Gmail and Yahoo like
     QUOTA = "quota"  # the provider's quota is nearly spent
     SINGLE_MAILS = "single_mails"  # single mails cannot be sent
     EVENTS = "events"  # SES events are not applied, or do not come
+    NOTION = "notion"  # letters wait, because Notion cannot be read or written
     SIGN_UPS = "sign_ups"  # too many strangers ask to join, or their confirmations bounce
 
 
@@ -42,6 +44,7 @@ class Signs:
     sign_up_brake_at: float | None = None  # the limit of all sign-ups last refused one; None: never
     confirmations_sent: int = 0  # of sign-ups, in the last seven days,
     confirmations_bounced: int = 0  # and of these
+    notion: Sequence[NotionTrouble] = ()  # those that last
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Facts:
     single_mails: SingleMailsWaiting | None = None
     recent: Sequence[Mailout] = ()  # under way, waiting, and the last that were sent
     max_bounce_rate: float = 1.0
+    stuck: Sequence[Mailout] = ()  # those that should go out and do not move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +70,7 @@ class Alert:
     kind: AlertKind
     subject: str
     text: str
-    about: (
-        str  # `mailout.<id>`, `quota.<account>`, `single_mails`, `events` or `sign_ups`: the event's resource
-    )
+    about: str  # the event's resource: `mailout.<id>`, `quota.<account>`, or its kind
     name: str  # the same for people
     mailout: str | None = None  # its id
     reason: str | None = None  # why a mailout waits

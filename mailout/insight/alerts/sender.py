@@ -86,13 +86,14 @@ class AlertSender:
         return due
 
     def _facts(self) -> Facts:
-        scope = self.transport.scope
+        scope, rehearses = self.transport.scope, self.transport.name == REHEARSING
         signs = alert_rows.alert_signs(self.store, scope)  # first: its time is before all that is seen
         return Facts(
             signs=signs,
             mailouts=queue_rows.needing_a_person(self.store),
+            stuck=queue_rows.stuck(self.store, self.settings.lock_seconds, rehearses=rehearses),
             recent=queue_rows.lately_sent(self.store, signs.now - COMPLAINTS_WINDOW_SECONDS, ENOUGH_SENT),
-            single_mails=self.store.single_mails_waiting(rehearsal=self.transport.name == REHEARSING),
+            single_mails=self.store.single_mails_waiting(rehearsal=rehearses),
             scope=scope,
             quota_left=outbox_rows.quota(self.store, scope),
             max_bounce_rate=self.settings.max_bounce_rate,

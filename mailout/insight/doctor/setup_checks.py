@@ -17,6 +17,7 @@ from mailout.base.settings import Settings
 from mailout.base.time_format import day
 from mailout.insight.doctor.checks import Check, Level
 from mailout.letters.audience.subscriber_rows import COLUMNS
+from mailout.letters.content.from_settings import unreachable
 from mailout.outbox.feedback import feedback_rows
 
 CLOCK_SECONDS = 2.0
@@ -36,12 +37,13 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         "UNSUBSCRIBE_BASE_URL": (settings.unsubscribe_base_url, "where the gateway's /unsubscribe is"),
         "UNSUBSCRIBE_SECRET": (settings.unsubscribe_secret, "a long random text, and keep it"),
     }
-    weak = {check.name: check for check in _unsubscribing(settings)}
+    weak = {check.name: check for check in _not_good_enough(settings)}
     for name, (value, what) in needed.items():
         if value:
             yield weak.get(name) or Check(name, "ok", "is set")
         else:
             yield Check(name, "fail", "is missing; no mail is sent without it", f"Set it to {what}.")
+    yield from (check for name, check in weak.items() if name not in needed)
     yield _test_emails(settings)
     yield _admin_email(settings)
     yield _media(settings)
@@ -49,14 +51,13 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         yield _sign_ups(settings)
 
 
-def _unsubscribing(settings: Settings) -> Iterator[Check]:
+def _not_good_enough(settings: Settings) -> Iterator[Check]:
     """Set, and yet not good enough for real readers."""
-    url, secret = settings.unsubscribe_base_url, settings.unsubscribe_secret
-    if url and settings.mailout_transport == "ses" and is_of_this_machine(url):
-        message = "is an address of this machine: no reader could unsubscribe"
-        remedy = "Set it to the gateway's /unsubscribe, as people reach it (docs/feedback.md)."
-        yield Check("UNSUBSCRIBE_BASE_URL", "fail", message, remedy)
-    elif url and settings.mailout_transport == "ses" and not url.lower().startswith("https://"):
+    url, secret, sends = settings.unsubscribe_base_url, settings.unsubscribe_secret, not settings.rehearses
+    local = {name: (harm, remedy) for name, harm, remedy in unreachable(settings) if sends}
+    for name, (harm, remedy) in local.items():
+        yield Check(name, "fail", f"is an address of this machine: {harm}", remedy)
+    if url and sends and "UNSUBSCRIBE_BASE_URL" not in local and not url.lower().startswith("https://"):
         message = "is not https, and mail programs show their unsubscribe button for https alone"
         yield Check(
             "UNSUBSCRIBE_BASE_URL", "warn", message, "Put the gateway behind TLS; docs/feedback.md says how."
@@ -128,8 +129,9 @@ def _media(settings: Settings) -> Check:
     if settings.media_bucket or settings.media_supabase_bucket:
         bucket = settings.media_bucket or settings.media_supabase_bucket
         return Check("media", "ok", f"kept in the bucket {bucket}")
-    if settings.media_base_url or settings.public_url:
-        return Check("media", "ok", f"served from {settings.media_base_url or settings.public_url}")
+    address = settings.media_base_url or settings.public_url
+    if address and (settings.rehearses or not is_of_this_machine(address)):
+        return Check("media", "ok", f"served from {address}")
     level: Level = "fail" if settings.mailout_transport == "ses" else "warn"
     remedy = "Set PUBLIC_URL (the gateway's address), MEDIA_BUCKET or MEDIA_SUPABASE_BUCKET."
     return Check("media", level, "pictures can only be seen on this machine", remedy)

@@ -176,21 +176,28 @@ def login_ended(store: Reads, id: str) -> bool:
     return first(store, ENDED_LOGINS, {"id": id}) is not None
 
 
+def keep_note(store: Writes, name: str, value: Sequence[Mapping[str, Any]]) -> None:
+    note: _Note = {"name": name, "at": 0.0, "value": value}
+    store.put(NOTE_TABLE, [note])
+
+
+def note_value(store: Reads, name: str) -> Sequence[Mapping[str, Any]]:
+    note = first(store, NOTES, {"name": name})
+    return note["value"] if note else ()
+
+
 def keep_written_pages(store: Writes, pages: Sequence[WrittenPage]) -> None:
     """These and no others, as of now."""
-    note: _Note = {"name": WRITTEN_PAGES, "at": 0.0, "value": [asdict(page) for page in pages]}
-    store.put(NOTE_TABLE, [note])
+    keep_note(store, WRITTEN_PAGES, [asdict(page) for page in pages])
 
 
 def keep_paused_pages(store: Writes, refs: Sequence[str]) -> None:
-    note: _Note = {"name": PAUSED_PAGES, "at": 0.0, "value": [{"ref": ref} for ref in refs]}
-    store.put(NOTE_TABLE, [note])
+    keep_note(store, PAUSED_PAGES, [{"ref": ref} for ref in refs])
 
 
 def paused_pages(store: Reads) -> Sequence[str]:
     """On which a note says that everything is paused."""
-    note = first(store, NOTES, {"name": PAUSED_PAGES})
-    return [one["ref"] for one in note["value"]] if note else []
+    return [one["ref"] for one in note_value(store, PAUSED_PAGES)]
 
 
 def keep_journal_folder(store: Writes, name: str) -> None:
@@ -201,8 +208,7 @@ def keep_journal_folder(store: Writes, name: str) -> None:
 
 def journal_folder(store: Reads) -> str | None:
     """None: no sender has asked yet."""
-    note = first(store, NOTES, {"name": JOURNAL_FOLDER})
-    return str(note["value"][0]["name"]) if note else None
+    return next((str(one["name"]) for one in note_value(store, JOURNAL_FOLDER)), None)
 
 
 def keep_run(store: Writes, id: str, run_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from mailout.base.error_log import ErrorLog, ErrorRecord
@@ -17,6 +17,7 @@ class PageReporter(Protocol):
 
     keeps_errors: bool  # there is an errors database
     finds_ready: bool  # there is a database of mailouts, in which pages that ask to be sent are found
+    later: Mapping[str, float]  # whose time has not come, as `ready` last found them: their last edits
 
     def ready(self, now: float) -> Sequence[str]:
         """Pages that ask to be sent and whose time has come, by their ref."""
@@ -24,6 +25,10 @@ class PageReporter(Protocol):
 
     def ready_at(self, ref: str) -> float | None:
         """From when on this one page asks to be sent (0: at once); None: it does not."""
+        ...
+
+    def still_asks(self, ref: str, now: float, *, is_test: bool) -> bool:
+        """Whether this one page asks to be sent now, as a test or for real."""
         ...
 
     def done_by_hand(self, since: float) -> Sequence[str]:

@@ -23,11 +23,12 @@ from mailout.base.errors import (
     StoreError,
 )
 from mailout.base.select import every
+from mailout.insight.history import notion_troubles
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.failures import grouped, new_failures
 from mailout.insight.page_status.port import PageReporter, PageStore
 from mailout.insight.page_status.state import PageState, PageStatus, awaits_test, page_state
-from mailout.insight.page_status.writer_notes import all_is_paused, planned, refusal
+from mailout.insight.page_status.writer_notes import all_is_paused, planned, refusal, unreadable
 from mailout.letters.content.document import Problem, problem_line
 from mailout.letters.content.port import Kind
 from mailout.letters.content.refs import page_id_of
@@ -58,7 +59,7 @@ class PageReports:
     zone: tzinfo = UTC  # its people's
 
     def __post_init__(self) -> None:
-        self._pages = _Line(self.clock, "a page")
+        self._pages = _Line(self.clock, "a page", self._note_trouble)
         self._errors = _Line(self.clock, "the errors database")
 
     @property
@@ -88,8 +89,11 @@ class PageReports:
         """Everything that could not be written before, and how those stand that are being sent."""
         if self.reporter is None:
             return
-        for id, asked in report_rows.due_reports(self.store).items():
+        due = report_rows.due_reports(self.store)
+        for id, asked in due.items():
             self._tell(self.store.mailout(id), asked, again=True)
+        if not due:
+            self._note_trouble(None)  # what failed was for the moment: nothing waits to be written
         self.report_errors()
 
     def refresh(self) -> None:
@@ -107,9 +111,7 @@ class PageReports:
                     self.store.ask_report(mailout.id)
         self.update_due()
 
-    def refuse(
-        self, ref: str, why: Exception, *, already_sent: bool = False, rehearsed: bool = False
-    ) -> None:
+    def refuse(self, ref: str, why: Exception, *, rehearsed: bool = False) -> None:
         """A page that cannot be sent asks no more: a person corrects it and asks again.
 
         It gets no `sent_at`: nothing was sent. One that was sent before goes back to how that ended, one that
@@ -117,17 +119,16 @@ class PageReports:
         """
         self.report_errors()
         real = mailout_or_none(self.store, ids.mailout_id(ref))
-        status = PageStatus.SEND if already_sent else PageStatus.FAILED
         note = refusal(why, self._link("problems"))
-        state = replace(self._state(real) if real else PageState(status=status), note=note)
+        state = replace(self._state(real) if real else PageState(status=PageStatus.FAILED), note=note)
         if rehearsed:
             state = PageState(status=PageStatus.DRAFT, is_rehearsal=True, note=UNCHANGED)
         self._show(ref, state, if_ready=True)
 
-    def show_findings(self, ref: str, problems: Sequence[Problem]) -> None:
-        """On the page, for its author. Not repeated later: the next run looks again."""
+    def show_findings(self, ref: str, problems: Sequence[Problem]) -> bool:
+        """On the page, for its author. Not repeated later: the next run looks again. False: not written."""
         lines = [problem_line(problem) for problem in problems]
-        self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
+        return self._write_page(ref, lambda reporter: reporter.show_findings(ref, lines))
 
     def show_planned(self, ref: str, at: float | None) -> None:
         """Its page asks to be sent at once, and somebody has chosen a time; None: and has taken it back."""
@@ -138,6 +139,10 @@ class PageReports:
         """Its page asks to be sent, and nothing is; or no longer. False: it has to be tried again."""
         why = all_is_paused(self._link(f"draft?ref={ref}")) if paused else None
         return self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
+
+    def show_unreadable(self, ref: str, why: str) -> None:
+        """Its page asks to be sent, and has not been readable for a while. The note ends when it is sent."""
+        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, unreadable(why)))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""
@@ -173,6 +178,9 @@ class PageReports:
 
     def _show(self, ref: str, state: PageState, *, if_ready: bool = False) -> bool:
         return self._write_page(ref, lambda reporter: reporter.show(ref, state, if_ready=if_ready))
+
+    def _note_trouble(self, error: MailoutError | None) -> None:
+        notion_troubles.keep(self.store, notion_troubles.WRITING, {"": error} if error else {})
 
     def _write_page(self, ref: str, write: Callable[[PageReporter], None]) -> bool:
         """False: it has to be tried again."""
@@ -237,9 +245,13 @@ def _record_somehow(
 class _Line:
     """The way to one place in Notion. After a failure it is down for a while."""
 
-    def __init__(self, clock: Clock, place: str) -> None:
+    def __init__(
+        self, clock: Clock, place: str, told: Callable[[MailoutError | None], None] = lambda _: None
+    ) -> None:
+        """`told`: why it is down, or that it is not."""
         self._clock = clock
         self._place = place
+        self._told = told
         self._up_at = clock.monotonic()
 
     @property
@@ -252,12 +264,15 @@ class _Line:
             return False
         try:
             write()
-        except (StoreError, SourceNotFound):
+        except StoreError:
             raise
         except MailoutError as error:
-            if type(error) is SourceError:  # about this one page: no reason for the others to wait
+            if isinstance(error, SourceNotFound) or type(error) is SourceError:
+                self._told(None)  # about this one page: no reason for the others to wait
                 raise
             log.warning("Notion: %s could not be updated and will be updated later: %s", self._place, error)
             self._up_at = self._clock.monotonic() + DOWN_SECONDS
+            self._told(error)
             return False
+        self._told(None)
         return True

@@ -92,6 +92,10 @@ def all_is_paused(address: str | None) -> str:
     return _with_link(f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}", address)
 
 
+def unreadable(why: str) -> str:
+    return f"{FOR_A_PERSON}this page cannot be read. {why} It is tried again every minute."
+
+
 def planned(at: float, zone: tzinfo, draft: str | None) -> str:
     """Of a page that asks to be sent, and for which somebody has chosen a time."""
     return _with_link(f"Waits until {spoken(at, zone)}: somebody has scheduled it. {BY_ITSELF}", draft)

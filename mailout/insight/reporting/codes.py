@@ -26,10 +26,10 @@ STOPPED: Mapping[AbortCode, str] = {
     AbortCode.TEST_EMAILS_EMPTY: "Set `TEST_EMAILS` to one or more valid addresses.",
     AbortCode.MAILOUT_ALREADY_SENT: "For those who failed: `mailout queue retry ID`."
     " Another letter needs another page, or another `id:` in the file.",
-    AbortCode.FOOTER_ENV_MISSING: "Set `ORG_NAME`, `ORG_ADDRESS`, `UNSUBSCRIBE_BASE_URL` and"
-    " `UNSUBSCRIBE_SECRET`.",
-    AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; see that"
-    " `PUBLIC_URL` or the bucket is right; then send again.",
+    AbortCode.FOOTER_ENV_MISSING: "Set or correct what it names: `ORG_NAME`, `ORG_ADDRESS`,"
+    " `UNSUBSCRIBE_BASE_URL`, `UNSUBSCRIBE_SECRET`, `PUBLIC_URL` or `MEDIA_BASE_URL`.",
+    AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; share the"
+    " page of a synced block; see that `PUBLIC_URL` or the bucket is right; then send again.",
     AbortCode.VARIABLE_MISSING: "Give the variable a fallback, `{{ first_name | friend }}`, or import the"
     " values: `mailout subscribers import`. Take it out of an article's slice: articles have no such values.",
     AbortCode.INVALID_TEMPLATE: "At most 512 KB and a subject of 150 characters; no script, no `javascript:`"
@@ -119,7 +119,7 @@ NOTES: Mapping[str, Help] = {
         "an animated picture is shown without its motion", "Save it as a GIF of at most 3 MB."
     ),
     "picture_unreadable": Help(
-        "a picture is in a format that many mail programs do not show, and keeps what its file tells",
+        "a picture is in a format that most mail programs do not show: a real letter stops",
         "Save it as JPEG or PNG.",
     ),
     "pictures_heavy": Help("the pictures of a letter weigh a lot together", "Use fewer or smaller ones."),
@@ -156,8 +156,8 @@ NOTES: Mapping[str, Help] = {
         "`TK`, `TODO` or lorem ipsum is still in a letter", "Write what was meant, or take it out."
     ),
     "variable_unfilled": Help(
-        "something between `{{` and `}}` is no variable and goes out as it stands",
-        "Write `{{ name }}` in one style; `\\{{` is a brace that is meant.",
+        "braces that are no variable: readers would see them",
+        "Write `{{ name }}`, two braces on each side; `\\{{` is a brace that is meant.",
     ),
     "contrast_low": Help(
         "coloured words have a contrast under 4.5", "Choose another colour for them or for what is behind."

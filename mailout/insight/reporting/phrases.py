@@ -30,7 +30,7 @@ WHY: Mapping[DeferReason, str] = {
     DeferReason.DAILY_LIMIT: "today's limit is used up",
     DeferReason.OUTSIDE_HOURS: "it is outside the hours for sending",
     DeferReason.QUOTA_EXHAUSTED: "the provider's quota is used up",
-    DeferReason.TRANSIENT_ERRORS: "the provider, or Notion, had trouble answering",
+    DeferReason.TRANSIENT_ERRORS: "the provider, Notion or the store had trouble answering",
     DeferReason.PAUSED: "somebody paused it",
     DeferReason.REPUTATION: "too many of its messages bounced or were reported as spam",
     DeferReason.CONFIGURATION_ERROR: "something has to be put right first",
@@ -58,6 +58,11 @@ def count(n: int, one: str, many: str | None = None) -> str:
 def ledger_numbers(ledger: Ledger) -> list[tuple[Column, str, int]]:
     """Each column, its name for people and its number, in the order in which they are shown."""
     return [(one, one.value.replace("_", " "), int(getattr(ledger, one.value))) for one in MEANINGS]
+
+
+def meaning(column: Column, mailout: Mailout) -> str:
+    is_file = column is Column.SENT and mailout.is_rehearsal
+    return "written to the outbox folder: nobody got it" if is_file else MEANINGS[column]
 
 
 def ledger_shown(ledger: Ledger) -> list[tuple[Column, str, int]]:
@@ -307,7 +312,7 @@ _ADVICE: Mapping[DeferReason, str] = {
     DeferReason.REPUTATION: "Find out where these addresses came from and clean the list first. Then:",
     DeferReason.CONFIGURATION_ERROR: "`mailout doctor` names what is wrong. Once it is fixed:",
     DeferReason.DUPLICATE_CONTENT: "If it is meant to go out again:",
-    DeferReason.UNTESTED: "Send a test of it: `mailout send REF --test`. Then the queue goes on, or:",
+    DeferReason.UNTESTED: "Send a test of it (`mailout send --test`). Then the queue goes on, or:",
 }
 
 

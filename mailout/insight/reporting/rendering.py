@@ -19,12 +19,12 @@ from mailout.base.time_format import spoken
 from mailout.insight.reporting.details import details, identifiers
 from mailout.insight.reporting.files import replacing
 from mailout.insight.reporting.phrases import (
-    MEANINGS,
     came_back,
     first_of,
     headline,
     ledger_numbers,
     ledger_shown,
+    meaning,
     next_steps,
     share,
     waiting,
@@ -106,11 +106,11 @@ def markdown_report(summary: Summary, zone: tzinfo = UTC) -> str:
 def ledger_table(summary: Summary) -> list[dict[str, Any]]:
     """For a Prefect table artifact."""
     ledger = summary.mailout.ledger
-    lines = [(name, n, MEANINGS[column]) for column, name, n in ledger_numbers(ledger)]
+    lines = [(name, n, meaning(column, summary.mailout)) for column, name, n in ledger_numbers(ledger)]
     lines.append(("recipients", ledger.recipients, "all of these together"))
     return [
-        {"state": name, "messages": n, "share": share(n, ledger.recipients), "meaning": meaning}
-        for name, n, meaning in lines
+        {"state": name, "messages": n, "share": share(n, ledger.recipients), "meaning": means}
+        for name, n, means in lines
     ]
 
 

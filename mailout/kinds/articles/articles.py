@@ -23,7 +23,7 @@ from mailout.letters.audience.places import AudienceFilter, FilterError, read_fi
 from mailout.letters.content.article import attributes_in, document_of
 from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.document import Document, Problem
-from mailout.letters.content.from_settings import footer_of, from_email_of, require_way_out
+from mailout.letters.content.from_settings import footer_of, from_email_of, require_public_addresses
 from mailout.letters.content.layout import render
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
@@ -109,7 +109,7 @@ class ArticleIntake:
             found.extend(findings(document, content))
 
         try:
-            require_way_out(self._settings, rehearses=self._rehearses)
+            require_public_addresses(self._settings, rehearses=self._rehearses)
             census = self._census(order.article_key, audience, slices, keep=keep)
         except Abort as abort:
             self._store.put(ERROR_TABLE, [ErrorRecord(abort.code, abort.message, "content", mailout=id)])

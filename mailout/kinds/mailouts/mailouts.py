@@ -11,10 +11,10 @@ from mailout.base import ids
 from mailout.base.error_log import ERROR_TABLE, SAME_REFUSAL_SECONDS, ErrorRecord, record_once
 from mailout.base.errors import (
     Abort,
-    AbortCode,
     MailoutError,
     NotFound,
     SettingsError,
+    SourceUnavailable,
     StoreError,
     UsageError,
 )
@@ -29,6 +29,7 @@ from mailout.kinds.mailouts.readiness import (
     AlreadyRehearsed,
     AlreadySent,
     EmailsForTests,
+    MarkedAsSent,
     Readiness,
     TakenBack,
     cancelled,
@@ -46,7 +47,7 @@ from mailout.outbox.delivery.protocol import RetryPlan
 from mailout.outbox.queue import queue_rows, segment_names
 from mailout.outbox.queue.deferrals import needs_a_test
 from mailout.outbox.queue.mailout import DeferReason, Mailout, NewMailout, Status
-from mailout.outbox.queue.port import mailout_or_none
+from mailout.outbox.queue.port import Request, mailout_or_none
 from mailout.readers.web_archive import slug_of
 
 log = logging.getLogger("mailout.intake")
@@ -196,6 +197,8 @@ class MailoutIntake:
             return False
         try:
             return reading.content.hash != mailout.content_hash
+        except SourceUnavailable:
+            return False  # not known now
         except Abort:
             return True
 
@@ -217,7 +220,7 @@ class MailoutIntake:
         was begun is gone on with."""
         source = reading.source
         if source.already_sent:
-            raise AlreadySent(as_written(source.document.subject))
+            raise MarkedAsSent(as_written(source.document.subject))
         for run in count(1):
             id = ids.rehearsal_id(source.ref, reading.content.hash, run)
             known = mailout_or_none(self.store, id)
@@ -239,15 +242,14 @@ class MailoutIntake:
                 raise
             error = ErrorRecord(abort.code, abort.message, stage="content", mailout=source_mailout.ref)
             if by_page:
-                letter = history_rows.latest_of(self.store, [error.mailout or ""]).get(error.mailout or "")
+                letter = history_rows.latest_of(self.store, [source_mailout.ref]).get(source_mailout.ref)
                 since = self.store.now() - SAME_REFUSAL_SECONDS
                 record_once(self.store, error, max(since, letter.created_at) if letter else since)
             else:
                 self.store.put(ERROR_TABLE, [error])
             if source_mailout.kind is Kind.NOTION:
-                already_sent = abort.code is AbortCode.MAILOUT_ALREADY_SENT
                 rehearsed = isinstance(abort, AlreadyRehearsed)
-                self.pages.refuse(source_mailout.ref, abort, already_sent=already_sent, rehearsed=rehearsed)
+                self.pages.refuse(source_mailout.ref, abort, rehearsed=rehearsed)
             else:
                 self.pages.report_errors()
             raise
@@ -263,7 +265,7 @@ class MailoutIntake:
             return None  # nobody has got it: it may be sent after all
         if mailout is None or mailout.content_hash is None:
             if reading.source.already_sent:
-                raise AlreadySent(as_written(reading.source.document.subject))
+                raise MarkedAsSent(as_written(reading.source.document.subject))
             return None
         return self._with_content_of(mailout, reading) if self._settings.require_test else mailout
 
@@ -281,7 +283,7 @@ class MailoutIntake:
             return mailout
         content = reading.content
         if content.hash != mailout.content_hash:
-            self._ready.check_variables(reading)
+            self._ready.check_content(reading)
             keep_content(self.store, content)
             mailout = self.store.set_content(
                 mailout.id, content.hash, as_written(content.subject), replace=True
@@ -297,6 +299,12 @@ class MailoutIntake:
     def _enqueue_new(self, loaded: LoadedMailout, id: str) -> Mailout:
         reading, is_test = loaded.reading, loaded.is_test
         self._ready.check(reading, is_test)  # renders it, before the queue knows of it
+        self._require_still_asked(loaded)
+        ref, content = reading.source.ref, reading.content
+        if is_test and (
+            waiting := queue_rows.unbegun_test(self.store, ref, content.hash, rehearsal=self.rehearses)
+        ):
+            return waiting  # the answer to whoever asked first was lost
         self.store.discard_unbegun(id)  # cancelled before it began, and now asked for again
         mailout = self._enqueue(
             id, reading, is_test=is_test, not_before=loaded.not_before, requested=loaded.requested
@@ -304,6 +312,17 @@ class MailoutIntake:
         if mailout.status is Status.CANCELLED:
             raise cancelled(mailout)
         return mailout
+
+    def _require_still_asked(self, loaded: LoadedMailout) -> None:
+        """Its writer may have set it back to Draft, or made it a test, while it was read; and Notion's search
+        may tell what the page was. Whoever asks for it over HTTP means it as it is, Ready or not."""
+        source, reporter = loaded.reading.source, self.pages.reporter
+        if not loaded.by_page or source.kind is not Kind.NOTION or reporter is None:
+            return
+        if Request(source.ref) in queue_rows.asked(self.store, waiting=0):
+            return
+        if not reporter.still_asks(source.ref, self.store.now(), is_test=loaded.is_test):
+            raise TakenBack(as_written(source.document.subject))
 
     def _enqueue(
         self,
@@ -366,7 +385,7 @@ class MailoutIntake:
         checks: tuple[Callable[[], object], ...] = (
             lambda: self._known(reading) if not (is_test or self.rehearses) else None,
             lambda: self._ready.check_setup(is_test, source.list_key, source.segment),
-            lambda: self._ready.check_variables(reading, is_test),
+            lambda: self._ready.check_content(reading, is_test),
         )
         for check in checks:
             try:

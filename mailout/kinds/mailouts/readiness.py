@@ -15,11 +15,17 @@ from mailout.kinds.mailouts.reading import Reading
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import Lacking, Subscribers
 from mailout.letters.audience.segment_tree import Tree
-from mailout.letters.content.document import Problem
-from mailout.letters.content.from_settings import from_email_of, require_way_out
+from mailout.letters.content.document import UNFILLED, Problem, problem_line
+from mailout.letters.content.from_settings import from_email_of, require_public_addresses
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
-from mailout.letters.content.variables import attributes_of, required_of, variables_of
+from mailout.letters.content.variables import (
+    FROM_THE_MESSAGE,
+    attributes_of,
+    meant_variable,
+    required_of,
+    variables_of,
+)
 from mailout.outbox.queue import segment_names
 from mailout.outbox.queue.actions import others_than_reached
 from mailout.outbox.queue.mailout import Mailout
@@ -68,7 +74,7 @@ class Readiness:
 
     def check(self, reading: Reading, is_test: bool = False) -> None:
         self.check_setup(is_test, reading.source.list_key, reading.source.segment)
-        self.check_variables(reading, is_test)
+        self.check_content(reading, is_test)
 
     def check_setup(self, is_test: bool, list_key: str | None, segment: str | None = None) -> None:
         """A sender and somebody to send to: a real mailout to nobody would be done, and never be repeated."""
@@ -77,7 +83,7 @@ class Readiness:
         if is_test:
             self._test_emails.recipients()
             return
-        require_way_out(self._settings, rehearses=self._rehearses)
+        require_public_addresses(self._settings, rehearses=self._rehearses)
         self._store.normalise_addresses()
         people = subscriber_rows.subscriber_counts(self._store)
         if not people["active"]:
@@ -100,8 +106,9 @@ class Readiness:
         """An unknown segment is refused, also in a test."""
         return None if segment is None else segment_names.usable_segment(self._store, segment).tree
 
-    def check_variables(self, reading: Reading, is_test: bool = False) -> None:
-        """Everybody has what the content's variables need. A test shows their names instead."""
+    def check_content(self, reading: Reading, is_test: bool = False) -> None:
+        """Everybody has what its variables need, and no finding stops it. A test shows their
+        names instead, and what to correct."""
         variables = variables_of(reading.content)
         required = () if is_test else required_of(variables)
         list_key, tree = reading.source.list_key, self._tree(reading.source.segment) if required else None
@@ -110,6 +117,18 @@ class Readiness:
             raise _variables_missing(
                 [(one, meant(self._store, one.attribute, one.examples[0])) for one in missing]
             )
+        found_in_it = () if is_test else reading.findings
+        if stopping := [one for one in found_in_it if one.stops or self._is_meant(one, reading)]:
+            raise _stopped(stopping)
+
+    def _is_meant(self, problem: Problem, reading: Reading) -> bool:
+        """Whether it is one of the variables that there are, but for its braces."""
+        meant = meant_variable(problem.where or "") if problem.code == UNFILLED else None
+        known = {*FROM_THE_MESSAGE, *(one.name for one in variables_of(reading.content))}
+        return meant is not None and (
+            meant.name in known
+            or bool(self._store.audience_sample(reading.source.list_key, ["has", meant.name], 1))
+        )
 
     def _nobody_on(self, list_key: str) -> UsageError:
         try:
@@ -166,8 +185,8 @@ class AlreadySent(Abort):
 
     said = "“{}” has been sent; a real mailout goes out once."
     instead = (
-        "To send to those that failed: `mailout queue retry`. For a trial: `--test`."
-        " Another letter needs a page or an `id:` of its own."
+        "For a trial: `--test`. Another letter needs a page or an `id:` of its own. If messages failed:"
+        " `mailout queue list`, then `mailout queue retry ID`."
     )
 
     def __init__(self, subject: str, at: float | None = None) -> None:
@@ -178,6 +197,21 @@ class AlreadySent(Abort):
     def is_same_ask(self, asked_at: float | None) -> bool:
         """Asked for twice and sent once: nobody did anything wrong."""
         return asked_at is not None and self.at is not None and asked_at < self.at + SAME_ASK_SECONDS
+
+
+class MarkedAsSent(AlreadySent):
+    """Its page says so, and the store has no such letter: a copy of a page that was sent, or a letter of
+    another store."""
+
+    said = "“{}” says that it was sent, and the store has no such letter. Nobody got it now."
+    instead = "If it is a new letter, clear its sent_at and set it to Ready again."
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(subject)
+        self.for_writer = (
+            "This page already has a sent_at date, perhaps because it was duplicated. Nobody got it now."
+            " If it is a new letter, clear sent_at, then set Ready again."
+        )
 
 
 class AlreadyRehearsed(AlreadySent):
@@ -209,6 +243,16 @@ def waits_with_another_text(mailout: Mailout, subject: str) -> UsageError:
         f"{mailout.ref} waits in the queue as “{mailout.subject}”, with another text or look. Nothing was"
         " changed.",
         remedy=f"To send it as it is now: mailout queue cancel {mailout.ref}, then send again.{another}",
+    )
+
+
+def _stopped(problems: Sequence[Problem]) -> Abort:
+    said = " ".join(map(problem_line, problems))
+    return Abort(
+        problems[0].stops or AbortCode.VARIABLE_MISSING,
+        said,
+        remedy="Then send again.",
+        for_writer=f"{said} Then set the page to Ready again.",
     )
 
 

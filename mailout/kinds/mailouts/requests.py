@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from mailout.base import error_log, ids
 from mailout.base.error_log import ERROR_TABLE, ErrorRecord
@@ -16,11 +16,13 @@ from mailout.base.errors import (
     SourceUnavailable,
     StoreError,
 )
-from mailout.insight.history import history_rows
+from mailout.base.select import Writes
+from mailout.insight.history import history_rows, notion_troubles
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.insight.page_status.state import awaits_test
 from mailout.kinds.articles.order import ArticleOrder
+from mailout.kinds.mailouts.early_checks import check_early
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import AlreadySent, TakenBack
 from mailout.outbox.queue import queue_rows
@@ -116,7 +118,7 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     _note_pause(intake, [])
     _point_out_done_by_hand(intake, reporter)
     told_later, planned = _told_later(intake), _planned(intake)
-    taken = []
+    taken, waiting = [], dict[str, MailoutError]()
     enqueue = enqueue or intake.enqueue
     for ref in refs:
         if ref in planned:
@@ -125,10 +127,15 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
             continue
         try:
             mailout = _enqueue(intake, ref, enqueue, asked_at)
+        except TakenBack as error:
+            log.info("%s", error)
         except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
+            waiting[ref] = error
         else:
             taken += [] if mailout is None else [mailout]
+    _note_waiting(intake, waiting)
+    check_early(intake, reporter.later)
     return taken
 
 
@@ -157,15 +164,38 @@ def _ready_pages(intake: MailoutIntake, now: float) -> tuple[PageReporter | None
     """What pages do not show yet is written first. No reporter: Notion cannot be asked just now."""
     intake.pages.update_due()
     reporter = intake.pages.reporter
+    if reporter is None:
+        notion_troubles.forget(intake.store)
     if reporter is None or intake.pages.away:
         return None, []
     try:
-        return reporter, reporter.ready(now)
+        return reporter, ready_pages(intake.store, reporter, now)
     except StoreError:
         raise
     except MailoutError as error:
         log.warning("Notion was not asked for new mailouts: %s", error)
         return None, []
+
+
+def ready_pages(store: Writes, reporter: PageReporter, now: float) -> Sequence[str]:
+    """Whether Notion could be asked is noted: while it cannot, letters wait."""
+    try:
+        refs = reporter.ready(now)
+    except StoreError:
+        raise
+    except MailoutError as error:
+        notion_troubles.keep(store, notion_troubles.READING, {"": error})
+        raise
+    notion_troubles.keep(store, notion_troubles.READING, {})
+    return refs
+
+
+def _note_waiting(intake: MailoutIntake, waiting: Mapping[str, MailoutError]) -> None:
+    """Pages that ask and cannot be read now; those for which that lasts say so."""
+    notion_troubles.keep(intake.store, notion_troubles.PAGE, waiting)
+    for one in notion_troubles.lasting(intake.store):
+        if one.page in waiting:
+            intake.pages.show_unreadable(one.page, waiting[one.page].message)
 
 
 class _NotYet(Exception):
@@ -251,7 +281,7 @@ def _enqueue(intake: MailoutIntake, ref: str, enqueue: Enqueue, asked_at: float)
     except AlreadySent as sent:
         log.log(logging.INFO if sent.is_same_ask(asked_at) else logging.WARNING, "%s: %s", ref, sent)
         return None
-    except (StoreError, SourceUnavailable, SourceRefused):
+    except (StoreError, SourceUnavailable, SourceRefused, TakenBack):
         raise
     except Exception as error:
         foreseen = isinstance(error, MailoutError)

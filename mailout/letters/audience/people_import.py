@@ -5,19 +5,22 @@ The whole file is checked before the first row is handed on, so duplicates merge
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import polars as pl
 
 from mailout.base.addresses import TRIM, Dropped
 from mailout.base.errors import UsageError
-from mailout.base.select import Reads
+from mailout.base.ids import uuid_of
+from mailout.base.select import Reads, first
 from mailout.letters.audience.columns import EMAIL_HEADERS
 from mailout.letters.audience.frame import FRAME_ROWS, STATUSES, merge
 from mailout.letters.audience.list_rows import lists
@@ -25,13 +28,15 @@ from mailout.letters.audience.people_rows import ATTRIBUTE_PREFIX, BAD_PLACE, Re
 from mailout.letters.audience.people_table import PeopleTable, people_table, questions_about
 from mailout.letters.audience.plan import ImportPlan
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Subscribers
-from mailout.letters.audience.subscriber_rows import IMPORT_TABLE, active_among
+from mailout.letters.audience.subscriber_rows import IMPORT_TABLE, IMPORTS, active_among
 from mailout.letters.audience.table_file import open_tables
 from mailout.letters.audience.tables import key
 from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion
 
 MOST_LIST_CHARACTERS = 200
 """A list stands in every link to leave it by."""
+SAME_IMPORT_SECONDS = 86_400.0
+"""For so long the same file with the same answers continues its import: it was stopped, or given twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,7 @@ class PeopleImport:
     dropped: Mapping[Dropped, int]  # duplicates too: they are merged, not rejected
     rejects: Sequence[Reject]  # in the order of the file
     _people: pl.DataFrame
+    digest: str  # of the file
 
     def lists(self) -> set[str]:
         """The names of all lists in it."""
@@ -71,17 +77,18 @@ def import_people(
     by: str,
     agreed: str = "",
     list_key: str | None = None,
-    id: str | None = None,
+    began: Callable[[str], object] = lambda id: None,
     progress: Callable[[int], object] = lambda done: None,
 ) -> tuple[str, ImportCounts]:
     """Written down first with what was decided, so that it can be taken back. `agreed`: who said so."""
     found.plan.require_answered()
     keys = _keys_of(store, found)
-    id = id or str(uuid4())
     decisions = found.plan.decisions() | ({"agreed": agreed} if agreed else {})
     decisions |= {"list": list_key} if list_key else {}
+    id = _id_of(store, found, decisions)
     record = ImportRecord(id, by, found.plan.file, decisions, found.plan.counts())
     store.put(IMPORT_TABLE, [record])
+    began(id)
     totals = ImportCounts()
     for batch in found.batches():
         if keys or list_key is not None:
@@ -89,6 +96,17 @@ def import_people(
         totals += store.import_subscribers(batch, import_id=id)
         progress(len(batch))
     return id, totals
+
+
+def _id_of(store: Subscribers, found: PeopleImport, decisions: Mapping[str, Any]) -> str:
+    """That of the import which this one continues, so that both are undone as one; else a new one."""
+    decided, now = json.dumps(decisions, sort_keys=True), store.now()
+    for n in count(1):
+        id = uuid_of("import", found.digest, decided, str(n))
+        known = first(store, IMPORTS, {"id": id})
+        if known is None or (known.undone_at is None and now - known.at < SAME_IMPORT_SECONDS):
+            break
+    return id
 
 
 def _keys_of(store: Subscribers, found: PeopleImport) -> dict[str, str]:
@@ -156,7 +174,9 @@ def read_people(path: Path, answers: Answers | None = None) -> PeopleImport:
         readings=readings,
         says_so=all(one.says_so(questions, answers) for one in sources),
     )
-    return PeopleImport(plan, audience.frame.height, audience.dropped, rejects, audience.frame)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return PeopleImport(plan, audience.frame.height, audience.dropped, rejects, audience.frame, digest)
 
 
 def _all_checked(

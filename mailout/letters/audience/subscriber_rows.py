@@ -59,7 +59,14 @@ SUBSCRIPTIONS = View("read_subscriptions", Subscription, ("email", "list_key"))
 CONSENTS = View("read_consents", Consent, ("email", "list_key", "at"))
 COUNTS = View("read_subscriber_counts", Counted, ("status",))
 IMPORTS = View("read_imports", ImportRecord, ("id",))
-IMPORT_TABLE = Table("imports", ImportRecord, ("id", "at", "by", "file", "decisions", "counts"), at="at")
+IMPORT_TABLE = Table(
+    "imports",
+    ImportRecord,
+    ("id", "at", "by", "file", "decisions", "counts"),
+    at="at",
+    key=("id",),
+    once=True,
+)
 BY_ATTRIBUTE = View("read_people_by_attribute", Subscriber, ("email_norm",))  # unique for one attribute
 DESK_UNSUBSCRIBES = View("read_desk_unsubscribes", DeskUnsubscribe, ("email", "list_key"))
 UNREACHABLE = View("read_unreachable", Unreachable, ("reason",))

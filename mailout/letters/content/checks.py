@@ -10,11 +10,11 @@ from html import unescape
 import nh3
 
 from mailout.base.errors import Abort, AbortCode
-from mailout.letters.content.document import Document, Problem, one_line
+from mailout.letters.content.document import Document, Problem
 from mailout.letters.content.inert_html import Active, require_inert
-from mailout.letters.content.model import Content
+from mailout.letters.content.model import Content, Segments
 from mailout.letters.content.plaintext import SILENT, VOID
-from mailout.letters.content.variables import as_written
+from mailout.letters.content.variables import Variable, as_written, by_fallback
 
 MAX_HTML = 512 * 1024
 TAKE_OUT, SHORTEN = "Take it out, then send again.", "Make it shorter, then send again."
@@ -83,12 +83,23 @@ def check_content(content: Content, *, local_files: bool = True) -> tuple[Proble
 
 
 def require_subject(subject: str) -> None:
-    if not one_line(subject):
+    """One that everybody can see, also who has no value for its variables."""
+    found = [one for one in map(Variable.of_key, Segments.of(subject).names) if one is not None]
+    if any(one.fallback is None for one in found) or _is_seen(by_fallback(subject)):
+        return
+    if found:
+        said = f"Whoever has no value for {as_written(subject)} would get no subject."
         raise Abort(
             AbortCode.SUBJECT_REQUIRED,
-            "There is no subject.",
-            remedy="Give the page a title, or the file a line `subject: …` at its top, between lines of ---.",
+            said,
+            remedy="Write what they read instead after the |, or more words.",
+            for_writer=f"{said} Write what they read instead after the |. Then set the page to Ready again.",
         )
+    raise Abort(
+        AbortCode.SUBJECT_REQUIRED,
+        "There is no subject.",
+        remedy="Give the page a title, or the file a line `subject: …` at its top, between lines of ---.",
+    )
 
 
 def _require_flat(html: str) -> None:
@@ -126,9 +137,11 @@ def _too_deep() -> Abort:
 def _shows_anything(html: str) -> bool:
     """A word, a sign or a picture. Rules, the marks of empty lists and invisible characters are nothing."""
     words = unescape(nh3.clean(html, tags=set(), clean_content_tags=SILENT))
-    return bool(_PICTURE.search(html)) or any(
-        unicodedata.category(char)[0] in "LNPS" for char in words if char not in _BLANK
-    )
+    return bool(_PICTURE.search(html)) or _is_seen(words)
+
+
+def _is_seen(words: str) -> bool:
+    return any(unicodedata.category(char)[0] in "LNPS" for char in words if char not in _BLANK)
 
 
 def _invalid(message: str, remedy: str = TAKE_OUT) -> Abort:

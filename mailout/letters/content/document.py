@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
+from mailout.base.errors import AbortCode
 from mailout.letters.content.model import ANY_MARK, MARK_CLOSE, MARK_OPEN
 
 WEB_SCHEMES = frozenset({"http", "https"})
@@ -17,13 +18,17 @@ CAPTIONED = "captioned"
 """The class of a picture whose caption, below it, is its description."""
 
 
+UNFILLED = "variable_unfilled"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something the author should know of. It stops nothing."""
+    """Something the author should know of. It stops no test."""
 
     code: str  # for example content_block_unsupported
     message: str
     where: str | None = None  # the words it is about or stands behind, an address, a line
+    stops: AbortCode | None = None  # why no real mailout is sent with it
 
 
 def link_dropped(address: str) -> Problem:
@@ -88,7 +93,7 @@ UNDERLINE = re.compile(r"\n([=~.-])\1+(?=\n|$)")
 
 _MEDIA = f"{MARK_OPEN}media [^{MARK_CLOSE}]*{MARK_CLOSE}"
 _ADDRESS = re.compile(
-    rf" \((?:https?://|[^\s()]+@|{_MEDIA})[^)]*\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
+    rf" \((?:https?://|[^\s()]+@|{_MEDIA})(?:(?:[^\s()]|\([^\s()]*\))*|[^)]*)\)|(?<=\]) (?:https?://\S+|{_MEDIA})|{_MEDIA}"
 )
 """Where links and pictures lead, as texts have it: behind their words."""
 

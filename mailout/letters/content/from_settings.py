@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mailout.base.errors import Abort, AbortCode, SettingsError
 from mailout.base.setting_values import is_of_this_machine
 from mailout.base.settings import Settings
@@ -43,14 +45,23 @@ def footer_of(settings: Settings) -> Footer:
     )
 
 
-def require_way_out(settings: Settings, *, rehearses: bool) -> None:
-    """People must be able to leave: an address of this machine is for trying things out."""
-    if not rehearses and is_of_this_machine(settings.unsubscribe_base_url or ""):
-        raise Abort(
-            AbortCode.FOOTER_ENV_MISSING,
-            "UNSUBSCRIBE_BASE_URL is an address of this machine: no reader could unsubscribe.",
-            remedy="Set it to the gateway's /unsubscribe, as people reach it.",
-        )
+def require_public_addresses(settings: Settings, *, rehearses: bool) -> None:
+    """People must be able to leave and to see the pictures: an address of this machine is for trying things
+    out."""
+    for name, harm, remedy in () if rehearses else unreachable(settings):
+        said = f"{name} is an address of this machine: {harm}."
+        raise Abort(AbortCode.FOOTER_ENV_MISSING, said, remedy=remedy)
+
+
+def unreachable(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """The settings that lead readers to their own machines, what that would do to them, and the remedy."""
+    if is_of_this_machine(settings.unsubscribe_base_url or ""):
+        remedy = "Set it to the gateway's /unsubscribe, as people reach it (docs/feedback.md)."
+        yield "UNSUBSCRIBE_BASE_URL", "no reader could unsubscribe", remedy
+    for name in ("PUBLIC_URL", "MEDIA_BASE_URL"):
+        if is_of_this_machine(getattr(settings, name.lower()) or ""):
+            remedy = "Set it to the gateway's address, as people reach it (docs/feedback.md)."
+            yield name, "readers would see no pictures and could open no links to it", remedy
 
 
 def brand_of(settings: Settings) -> Brand:

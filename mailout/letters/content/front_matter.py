@@ -14,7 +14,15 @@ import yaml
 
 from mailout.base.addresses import Dropped, normalise
 from mailout.base.errors import UsageError
-from mailout.letters.content.document import Document, Media, Problem, language_of, one_line, preheader_of
+from mailout.letters.content.document import (
+    UNFILLED,
+    Document,
+    Media,
+    Problem,
+    language_of,
+    one_line,
+    preheader_of,
+)
 from mailout.letters.content.languages import LANGUAGE_CODE
 from mailout.letters.content.port import Kind, SourceMailout
 from mailout.letters.content.variables import literal_braces, marked
@@ -59,8 +67,8 @@ class LetterOptions:
     ) -> Document:
         """The letter itself: its HTML and its text have marks for variables already."""
         if "{{" in (self.from_name or ""):
-            unfilled = "The sender's name goes out as it stands, with its braces: it takes no variables."
-            problems = (*problems, Problem("variable_unfilled", unfilled, self.from_name))
+            unfilled = "The sender's name takes no variables: readers would see its braces. Take them out."
+            problems = (*problems, Problem(UNFILLED, unfilled, self.from_name))
         said = (self.subject, self.preheader, self.headline or "", self.excerpt, self.byline)
         return Document(
             subject=marked(self.subject),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from mailout.base.errors import Abort, AbortCode
+from mailout.base.errors import Abort, AbortCode, SourceUnavailable
 from mailout.letters.content.document import Document, Media, Problem
 from mailout.letters.content.model import mark
 from mailout.letters.content.pictures import (
@@ -93,6 +93,10 @@ def keep_media(
                 url = store.keep(picture.data, f"picture{picture.suffix}", RECIPE + data)
             else:
                 url = store.keep(data, media.name)
+        except SourceUnavailable as away:
+            raise SourceUnavailable(
+                f"{_called(media)} could not be copied: {away.message}.", remedy="Send again in some minutes."
+            ) from away
         except OSError as error:
             raise Abort(
                 AbortCode.MEDIA_UNAVAILABLE,
@@ -128,8 +132,10 @@ def _thumbnail(
     try:
         data = read(media.source)
         picture = prepare(data, is_video=True)
-    except OSError as error:
-        return _stays_a_link(media, f"its picture could not be had: {error.strerror or error}")
+    except (OSError, SourceUnavailable) as error:
+        return _stays_a_link(
+            media, f"its picture could not be had: {getattr(error, 'strerror', None) or error}"
+        )
     if picture is None:
         return _stays_a_link(media, "what stands for its picture is none")
     try:
@@ -159,11 +165,8 @@ def _is_public(url: str) -> bool:
 
 def _findings(media: Media, picture: PreparedPicture | None) -> Iterator[Problem]:
     if picture is None:
-        message = (
-            "Many mail programs cannot show this picture, and it goes out with all that its file tells, such"
-            " as where it was taken. Save it as JPEG or PNG."
-        )
-        yield Problem("picture_unreadable", message, _called(media))
+        message = "Most mail programs cannot show this picture. Save it as JPEG or PNG and put it in again."
+        yield Problem("picture_unreadable", message, _called(media), stops=AbortCode.MEDIA_UNAVAILABLE)
     elif picture.stopped:
         message = "This picture does not move in the letter. Save it as a GIF of at most 3 MB."
         yield Problem("picture_stopped", message, _called(media))

@@ -7,10 +7,12 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import unescape
+from urllib.parse import unquote
 
 import nh3
 
 from mailout.letters.content.document import LINK_SCHEMES
+from mailout.letters.content.model import MARK_OPEN, clean
 from mailout.letters.content.variables import roughly_as_read
 
 _BLOCKS = """address article aside blockquote center dd details div dl dt figcaption figure footer form
@@ -237,8 +239,10 @@ def _link(words: str, address: str, title: str = "") -> str:
 
 def readable_address(address: str) -> str:
     """`a@example.org` for `mailto:a@example.org`; one that brings a subject stays whole, or no program would
-    know what it is."""
+    know what it is. A number has its spaces."""
     scheme, _, rest = address.partition(":")
+    if scheme.lower() == "tel" and MARK_OPEN not in rest:  # within a mark nothing may change
+        rest = " ".join(clean(unquote(rest)).split())
     return rest if scheme.lower() in ("mailto", "tel") and "?" not in rest else address
 
 

@@ -33,7 +33,9 @@ class SourceMailout:
     public: bool | None = None  # in the archive on the web; None: as its list says
     send_at: float | None = None  # not before; a person who says "for real, now" is heard all the same
     already_sent: bool = False  # its source says so (a Notion page with `sent_at`)
-    read_media: Callable[[str], bytes]  # by `Media.source`; OSError if it cannot be had
+    read_media: Callable[
+        [str], bytes
+    ]  # by `Media.source`; OSError if it cannot be had, SourceUnavailable: not now
 
 
 class MediaStore(Protocol):

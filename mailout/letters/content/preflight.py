@@ -1,4 +1,4 @@
-"""What an author should look at before a letter leaves: where, and what to do. None of it blocks."""
+"""What an author should look at before a letter leaves: where, and what to do. Little of it stops one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
+from mailout.base.errors import AbortCode
 from mailout.letters.content.checks import check_content
 from mailout.letters.content.colors import READABLE, contrast
-from mailout.letters.content.document import CAPTIONED, Document, Problem, cut
+from mailout.letters.content.document import CAPTIONED, UNFILLED, Document, Problem, cut, preheader_of
 from mailout.letters.content.model import ANY_MARK, Content
 from mailout.letters.content.plaintext import BLOCKS, VOID
 from mailout.letters.content.refs import split_address
-from mailout.letters.content.variables import as_written
+from mailout.letters.content.variables import as_written, meant_variable
 
 LONG_SUBJECT = 60
 BESIDE_A_LINK = "n-where"
@@ -29,9 +30,11 @@ _BARE_LINK = re.compile(
 )
 _APART = BLOCKS | {"br", "td", "th"}
 _NO_BRACES = str.maketrans("{}", "()")
-_UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}")
+_UNFILLED = re.compile(r"\{\{[^{}]{0,80}\}\}?|\{[^{}]{0,80}\}\}")
 _FILE_NAME = re.compile(r"(?:image|picture|img)?|.*\.(?:png|jpe?g|gif|webp|avif|svg|heic)", re.IGNORECASE)
 _PRIVATE = re.compile(r"(?:^|\.)notion\.(?:so|com)$", re.IGNORECASE)
+_EXPIRES = re.compile(r"[?&](?:X-Amz-Expires|expirationTimestamp)=|//www\.notion\.so/image/", re.IGNORECASE)
+"""Addresses of files that Notion hosts, as one copies them from a browser."""
 _COLOR = re.compile(r"(?:^|;)\s*(color|background-color)\s*:\s*(#[0-9a-fA-F]{6})")
 
 
@@ -43,7 +46,7 @@ def findings(document: Document, content: Content) -> tuple[Problem, ...]:
     found = (
         *document.problems,
         *(problem for problem in check_content(content) if problem.code != "picture_without_alt"),
-        *_subject(content, document.literals),
+        *_subject(content, document),
         *_links(letter, document.literals),
         *_pictures(letter),
         *_words(letter, document.literals),
@@ -70,13 +73,16 @@ class _Letter(HTMLParser):
         self.words: list[tuple[str, _Style]] = []
         self.blocks: list[str] = [""]  # the words of each, whatever their styles; code without its braces
         self.links: list[str] = []
-        self.pictures: list[tuple[str, str]] = []  # address, alt
+        self.sources: list[str] = []  # of all pictures
+        self.pictures: list[tuple[str, str]] = []  # address, alt; of those without a caption
         self._open: list[tuple[str, _Style]] = []  # by tag
         self._inside = 0  # how many elements were open when the letter's own began; 0: not in it
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attributes}
         self._begin_block(tag)
+        if tag == "img" and self._inside:
+            self.sources.append(given.get("src", ""))
         if tag == "img" and self._inside and CAPTIONED not in given.get("class", "").split():
             self.pictures.append((given.get("src", ""), given.get("alt", "").strip()))
         if tag in VOID:
@@ -122,7 +128,7 @@ def _without_marks(text: str) -> str:
     return re.sub(ANY_MARK, "…", text)
 
 
-def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
+def _subject(content: Content, document: Document) -> Iterator[Problem]:
     subject = as_written(content.subject)
     if len(subject) > LONG_SUBJECT:
         yield Problem(
@@ -131,7 +137,9 @@ def _subject(content: Content, literals: Collection[str]) -> Iterator[Problem]:
             " important thing first, or make it shorter.",
             subject,
         )
-    yield from _unfilled(_without_marks(content.subject), literals)
+    yield from _unfilled(_without_marks(content.subject), document.literals)
+    if document.preheader != preheader_of(document.text_body):  # its author's own, in which nothing is code
+        yield from _unfilled(_without_marks(document.preheader), document.literals)
 
 
 def _links(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
@@ -143,6 +151,13 @@ def _links(letter: _Letter, literals: Collection[str]) -> Iterator[Problem]:
                 "This link leads into your Notion workspace: readers cannot open it. Publish the page and"
                 " link to its notion.site address, or take the link out.",
                 address,
+            )
+        elif _EXPIRES.search(address):
+            yield Problem(
+                "link_private",
+                "This link expires soon: readers could not open it. Put the file itself into the letter, or"
+                " link to an address that stays.",
+                address.partition("?")[0],
             )
     for text, style in letter.words:
         if not style.linked and not style.is_code and (bare := _BARE_LINK.search(text)):
@@ -163,6 +178,13 @@ def _pictures(letter: _Letter) -> Iterator[Problem]:
                 " the brackets, in Notion as its caption.",
                 alt or source,
             )
+    for source in dict.fromkeys(filter(_EXPIRES.search, letter.sources)):
+        yield Problem(
+            "picture_dropped",
+            "This picture's address expires within an hour. Put the picture itself into the letter.",
+            source.partition("?")[0],
+            stops=AbortCode.MEDIA_UNAVAILABLE,
+        )
     said = sum(len(text.split()) for text, _ in letter.words)
     if letter.pictures and said < FEW_WORDS:
         yield Problem(
@@ -191,12 +213,10 @@ def _unfilled(text: str, literals: Collection[str]) -> Iterator[Problem]:
         written = " ".join(found[0].split())
         if written in literals:
             continue
-        yield Problem(
-            "variable_unfilled",
-            "This goes out as it stands: it is no variable. Write {{ name }} in one style, with a name of"
-            " letters, digits, _ or -.",
-            written,
-        )
+        meant = meant_variable(written)
+        instead = meant.written if meant else "{{ name }}, the name of letters, digits, _ or -"
+        said = f"This is no variable: readers would see its braces. Write {instead}, in one style."
+        yield Problem(UNFILLED, said, written)
 
 
 def _contrast(letter: _Letter) -> Iterator[Problem]:

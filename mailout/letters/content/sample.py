@@ -23,13 +23,13 @@ def shown_to(content: Content, reader: Mapping[str, object] | None, from_name: s
     return links | _values(variables_of(content), SAMPLE_READER if reader is None else reader, from_name)
 
 
-def sample_subject(written: str) -> str:
-    """Of a subject as its author wrote it."""
+def plain_subject(written: str) -> str:
+    """A letter's name among others: it has no reader, so variables show their fallback, as on the web."""
     if "{{" not in written:
         return written
     segments = Segments.of(marked(written))
     variables = [one for one in map(Variable.of_key, segments.names) if one is not None]
-    return segments.fill(_values(variables, SAMPLE_READER, ""))
+    return segments.fill(_values(variables, {}, ""))
 
 
 def _values(variables: Sequence[Variable], reader: Mapping[str, object], from_name: str) -> dict[str, str]:

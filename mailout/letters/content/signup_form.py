@@ -21,7 +21,7 @@ _FORM = Markup("""\
 """`website` is a trap: no person sees it, and whatever fills it in is a program."""
 
 
-def signup_form(key: str, public_url: str, words: Language) -> str:
+def signup_form(key: str, public_url: str, words: Language) -> Markup:
     return _FORM.format(
         action=f"{public_url.rstrip('/')}/join",
         key=key,

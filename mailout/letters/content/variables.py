@@ -7,20 +7,25 @@ put in once, escaped for the place where they stand; nothing that anybody wrote 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from html import escape
+from itertools import accumulate, pairwise
 from urllib.parse import quote, unquote
 
 from mailout.letters.content.document import one_line
 from mailout.letters.content.model import MARK_CLOSE, MARK_OPEN, Content, Segments, clean, mark
 
-_NAME = r"[^\W\d_][\w .\-]{0,63}"
-_WRITTEN = re.compile(rf"\\\{{\{{|\{{\{{[ \t]*({_NAME}?)[ \t]*(?:\|([^{{}}\n]*))?\}}\}}")
+_NAME = r"[^\W\d_][\w \u00a0.\-]{0,63}"
+_SPACES = r"[ \t\u00a0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]*"
+"""What word processors and keyboards put between words; none of it can be told from a space."""
+_INSIDE = rf"{_SPACES}({_NAME}?){_SPACES}(?:\|([^{{}}\n]*))?"
+_WRITTEN = re.compile(rf"\\\{{\{{|\{{\{{{_INSIDE}\}}\}}")
+_MEANT = re.compile(rf"\{{\{{?{_INSIDE}\}}\}}?")
 _IN_ADDRESS = re.compile(r"(?:\{\{|%7B%7B)(.{0,600}?)(?:\}\}|%7D%7D)", re.IGNORECASE)
-_LITERAL = re.compile(r"\\(\{\{[^{}]{0,80}\}\})")
+_LITERAL = re.compile(r"\\(\{\{[^{}]{0,80}\}\}?)")
 _HIDDEN = re.compile(rf"{MARK_OPEN}(\d+){MARK_CLOSE}")
 _HIDDEN_IN_ADDRESS = re.compile(rf"(?:{MARK_OPEN}|%EE%80%80)(\d+)(?:{MARK_CLOSE}|%EE%80%81)")
 _TAG = re.compile(r'(<[a-zA-Z/][^<>"]*(?:"[^"]*"[^<>"]*)*>)')
@@ -74,6 +79,20 @@ def marked(written: str) -> str:
     return _WRITTEN.sub(_stands_for, written)
 
 
+def gathered(pieces: Sequence[str]) -> list[str]:
+    """The same words in as many pieces, each variable whole in the piece in which it begins."""
+    text, ends = "".join(pieces), list(accumulate(map(len, pieces)))
+    for found in _WRITTEN.finditer(text):
+        ends = [found.end() if found.start() < end < found.end() else end for end in ends]
+    return [text[begin:end] for begin, end in pairwise((0, *ends))]
+
+
+def meant_variable(unfilled: str) -> Variable | None:
+    """What somebody wanted to write who forgot a brace, or changed the style in the middle."""
+    found = _MEANT.search(unfilled)
+    return _variable(found) if found else None
+
+
 def marked_address(address: str) -> str:
     """A link with its variables as marks. They are percent-encoded, so they cannot change where it leads."""
 
@@ -99,7 +118,9 @@ def _stands_for(found: re.Match[str]) -> str:
 
 
 def _variable(found: re.Match[str], place: VariablePlace = VariablePlace.TEXT) -> Variable:
-    return Variable(found[1].strip(), None if found[2] is None else found[2].strip(), place)
+    return Variable(
+        found[1].replace("\u00a0", " ").strip(), None if found[2] is None else found[2].strip(), place
+    )
 
 
 class HiddenVariables:

@@ -25,7 +25,7 @@ from mailout.outbox.delivery.protocol import (
     Step,
     StepReply,
 )
-from mailout.outbox.delivery.store_retry import pause, pause_after
+from mailout.outbox.delivery.store_retry import TOLD_EVERY, pause, pause_after
 
 log = logging.getLogger("mailout.sender")
 
@@ -216,7 +216,7 @@ class Session:
         return reply
 
     def _unanswered(self, error: StoreUnavailable) -> None:
-        if self.outages == 0:
+        if self.outages % TOLD_EVERY == 0:
             log.warning("waiting for the store: %s", error)
         self.outages += 1
 

@@ -16,6 +16,8 @@ log = logging.getLogger("mailout.sender")
 T = TypeVar("T")
 
 PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+TOLD_EVERY = 60
+"""Tries: about five minutes."""
 
 
 def pause_after(tries: int) -> float:
@@ -41,7 +43,7 @@ def wait_for_store(ask: Callable[[], T], clock: Clock) -> T:
         nonlocal failed
         if not isinstance(error, StoreUnavailable) or isinstance(error, HomeUnwritable):
             return None  # a person has to see to a home that cannot be written to
-        if not failed:
+        if failed % TOLD_EVERY == 0:
             log.warning("waiting for the store: %s", error)
         failed = tries
         return pause_after(tries)

@@ -84,7 +84,8 @@ def retry(store: QueueStore, id: str) -> int:
             " and would refuse them again.",
             remedy="Correct these addresses or values; the next letter reaches them.",
         )
-    raise UsageError("No message of it has failed: there is nothing to try again.")
+    waiting = f" {mailout.ledger.pending:,} wait already." if mailout.ledger.pending else ""
+    raise UsageError(f"No message of it has failed: there is nothing to try again.{waiting}")
 
 
 def refused_by_checks(store: QueueStore, mailout: Mailout) -> Sequence[Message]:

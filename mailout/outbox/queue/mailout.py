@@ -201,6 +201,12 @@ class Mailout(NewMailout):
         """Pauses after transient errors since something was sent."""
         return self.transient_pauses if self.ledger.sent <= self.transient_sent else 0
 
+    @property
+    def is_tried_again(self) -> bool:
+        """Something that may pass kept it from sending, and it has sent nothing since."""
+        tried = self.pauses_in_a_row > 0 and self.defer_reason is None
+        return tried or self.defer_reason is DeferReason.TRANSIENT_ERRORS
+
     def goes_on_by(self, now: float, lease: float) -> float | None:
         """Nobody sends it, although it was begun: when the queue goes on with it at the latest. None: it is
         being sent, or waits, or is over. A living sender is heard of four times within its lease."""

@@ -90,6 +90,13 @@ def next_test_run(store: Reads, ref: str) -> int:
     return sum(1 for _ in every(store, MAILOUTS, {"ref": ref, "is_test": True})) + 1
 
 
+def unbegun_test(store: Reads, ref: str, content_hash: str, *, rehearsal: bool) -> Mailout | None:
+    """One of exactly this content that only waits for its turn: nobody needs a second."""
+    same = {"ref": ref, "is_test": True, "content_hash": content_hash, "is_rehearsal": rehearsal}
+    waiting = every(store, MAILOUTS, same | {"status": Status.PENDING})
+    return next((one for one in waiting if one.frozen_at is None and one.defer_reason is None), None)
+
+
 def last_test(store: Reads, *, ref: str | None = None, content_hash: str | None = None) -> float | None:
     """When the latest test of this page or file (or of this content) had gone out to somebody."""
     filters = {"is_test": True, "is_rehearsal": False, "status": Status.COMPLETED, "sent >": 0}
@@ -125,6 +132,15 @@ def overdue(store: Reads, lease: float, *, rehearses: bool) -> Sequence[Mailout]
     found = mailouts(store, statuses=[Status.PENDING, Status.PROCESSING])
     late = [one for one in untaken(found, store.now(), lease) if one.is_rehearsal == rehearses]
     return late if late and not all_paused(store) else ()
+
+
+def stuck(store: Reads, lease: float, *, rehearses: bool) -> Sequence[Mailout]:
+    """Those that nobody takes up, and those that nothing was sent of since they had to be tried again."""
+    found = mailouts(store, statuses=[Status.PENDING, Status.PROCESSING])
+    late = {one.id for one in overdue(store, lease, rehearses=rehearses)}
+    failing = [one.id for one in found if one.is_rehearsal == rehearses and one.is_tried_again]
+    late.update(() if all_paused(store) else failing)
+    return [one for one in found if one.id in late]
 
 
 def requests(store: Reads) -> Sequence[Request]:

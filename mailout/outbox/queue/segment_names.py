@@ -207,6 +207,10 @@ def _letter(store: Reads, written: str) -> _Letter:
             raise removed_letter(found["subject"] or written)
         if found is not None:
             return found
+    if first(store, LETTERS, {"ref": page_id_of(written) or written}) is not None:
+        raise SegmentError(
+            f"“{written}” was only tested or rehearsed: nobody got it yet.", remedy="Send it to people first."
+        )
     known = store.select(LETTERS, {"mode": "real"}, order=["-created_at"], limit=LETTERS_COMPARED)
     names = {one["subject"]: one["ref"] for one in known} | {one["ref"]: one["ref"] for one in known}
     meant = get_close_matches(written, names, n=1)

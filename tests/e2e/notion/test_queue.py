@@ -22,7 +22,7 @@ from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
 from mailout.outbox.queue.port import Request, RequestKind
 from tests.e2e.notion.conftest import PAGE, PEOPLE, Build, Notion, Refusing, mails
 from tests.stubs.notion_pages import id_of, p, words
-from tests.stubs.notion_workspace import mailout_page, workspace
+from tests.stubs.notion_workspace import MAILOUTS, mailout_page, workspace
 
 REAL = ids.mailout_id(PAGE)
 
@@ -147,6 +147,58 @@ def test_a_page_that_does_not_say_to_whom_or_when_goes_to_nobody(
     (comment,) = notion.comments()
     assert why in comment
     assert comment.endswith("then set Ready again.")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Is test", {"type": "checkbox", "checkbox": True}),
+        ("List ", YES),
+    ],
+)
+def test_an_empty_property_beside_a_filled_one_that_is_called_alike_is_not_believed(
+    engine: Engine, notion: Notion, name: str, value: dict[str, Any]
+) -> None:
+    page = mailout_page("Hello", "Ready")
+    page["properties"][name] = value
+    notion.stub.load(workspace(pages={PAGE: page}, blocks={PAGE: [p("Hi")]}))
+    run_queue(engine)
+    assert (mails(engine), notion.statuses()) == ([], ["Failed"])
+    assert f"{name} has to be called" in notion.comments()[0]
+
+
+@pytest.mark.parametrize("by_webhook", [True, False])
+def test_a_property_that_was_renamed_is_known_by_its_id(
+    engine_with: Build, notion: Notion, by_webhook: bool
+) -> None:
+    """A letter for the board went to everybody when `list` was called “Liste”."""
+
+    def load(name: str) -> None:
+        page = mailout_page("Hello", "Ready", list={"name": "board"})
+        page["properties"][name] = page["properties"].pop("list") | {"id": "li%3Ds"}
+        content = workspace(pages={PAGE: page}, blocks={PAGE: [p("Hi")]})
+        properties = content["databases"][MAILOUTS]["properties"]
+        properties[name] = properties.pop("list") | {"id": "li%3Ds"}
+        notion.stub.load(content)
+
+    load("list")
+    before = engine_with()
+    assert before.pages.reporter is not None
+    assert before.pages.reporter.ready(0.0) == [PAGE]
+    load("Liste")
+    engine = engine_with()  # another process
+    if by_webhook:
+        assert answer(engine.intake, Request.of(PAGE, if_ready=True)) is None
+    else:
+        run_queue(engine)
+    assert (mails(engine), notion.statuses()) == ([], ["Failed"])
+    assert notion.comments() == [
+        "The property list is now called Liste. Rename it back to list, then set Ready again."
+    ]
+    engine = engine_with(NOTION_PROP_LIST="Liste")
+    load("Liste")
+    run_queue(engine)
+    assert "No list is called board" in notion.comments()[0]
 
 
 def test_a_property_of_another_kind_that_is_empty_keeps_nobody_from_sending(
@@ -341,6 +393,20 @@ def test_a_sent_page_that_is_set_to_ready_again_goes_back_to_send(
     assert len(mails(engine)) == 3
     assert notion.statuses() == ["Send"]
     assert [error["code"] for error in notion.errors()] == ["mailout_already_sent"]
+
+
+def test_a_copy_of_a_sent_page_says_that_nobody_got_it(engine: Engine, notion: Notion) -> None:
+    """Set to Send, it was taken for sent. The store may be a new one, so it is not sent either."""
+    notion.load(status="Ready", sent_at={"start": "2026-10-01"}, sent_count=3)
+    run_queue(engine)
+    run_queue(engine)
+    assert (mails(engine), notion.written()) == ([], [{"status": "Failed"}])
+    (comment,) = notion.comments()
+    assert comment.startswith("This page already has a sent_at date, perhaps because it was duplicated.")
+    assert "clear sent_at, then set Ready again." in comment
+    notion.load(status="Ready")
+    run_queue(engine)
+    assert len(mails(engine)) == 3
 
 
 def test_notion_away_keeps_nobody_from_sending_what_is_due(engine: Engine, notion: Notion) -> None:

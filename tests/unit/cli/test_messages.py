@@ -51,7 +51,9 @@ def test_failed_single_mails_are_listed_with_the_reason_and_what_to_do(run: Run)
     for said in (FAILED, "ana@example.org", "SES_MESSAGE_REJECTED: No.", "mailout messages retry ID"):
         assert said in listed.out
     assert WAITS not in listed.out
-    assert "None of zoo is failed" in run("messages", "list", "--company", "zoo").out
+    assert "No single mail is in doubt." in run("messages", "list", "--state", "unknown").out
+    unknown = run("messages", "list", "--company", "zoo")
+    assert (unknown.code, "There is no company zoo." in unknown.err) == (2, True)
     (one,) = run("messages", "list", "--state", "pending", "--json").data
     assert (one["id"], one["state"], one["subject"]) == (WAITS, "PENDING", "Your receipt")
 

@@ -99,7 +99,9 @@ def ended(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["status", "status --json", "doctor --json", "queue --help"])
+@pytest.mark.parametrize(
+    "command", ["status", "status --json", "doctor --json", "queue --help", "subscribers export"]
+)
 def test_output_that_cannot_be_written_is_told_in_one_line(command: str, tmp_path: Path) -> None:
     said = ended(f"{command} > /dev/full", tmp_path)
     told = [line for line in said.stderr.splitlines() if "running" not in line]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import signal
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli.commands import subscribers
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app import wiring
+from mailout.base.errors import StoreUnavailable
 from mailout.base.settings import load_settings
+from mailout.letters.audience.people_import import import_people, read_people
 from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
+from tests.clocks import FakeClock
 from tests.environment import SENDER
+from tests.new_sqlite import open_new
 from tests.unit.cli.conftest import Run
 
 
@@ -89,3 +96,65 @@ def test_an_import_that_is_stopped_says_how_far_it_came_and_how_it_goes_on(
     assert record["counts"].get("added", 0) == written
     again = run("subscribers", "import", people, "--yes", "--json").data
     assert (again["unchanged"], again["added"]) == (written, 5001 - written)
+
+
+# ── Again ──
+
+
+def test_an_import_whose_answer_was_lost_goes_on_as_the_same_one_and_can_be_undone(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each of the two calls its people the other's, and undoing both removes nobody."""
+    write = SqliteStore.import_subscribers
+
+    def lost(self: SqliteStore, *args: Any, **kwargs: Any) -> ImportCounts:
+        write(self, *args, **kwargs)
+        raise StoreUnavailable
+
+    people = home.parent / "people.csv"
+    people.write_text("email\nann@example.org\nbob@example.org\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteStore, "import_subscribers", lost)
+        ended = run("subscribers", "import", people, "--yes")
+    assert "Stopped: at least 0 of 2 people are imported. Run the same command again" in ended.err
+    again = run("subscribers", "import", people, "--yes", "--json").data
+    assert f"to undo: mailout subscribers undo-import {again['import']}" in ended.err
+    assert "2 people" in run("subscribers", "undo-import", again["import"], "--yes").out
+    assert run("subscribers", "list", "--json").data == []
+    anew = run("subscribers", "import", people, "--yes", "--json").data
+    assert (anew["import"] != again["import"], anew["added"]) == (True, 2)
+
+
+def test_another_file_other_answers_and_another_day_are_other_imports(folder: Path) -> None:
+    clock, people, others = FakeClock(), folder / "people.csv", folder / "others.csv"
+    people.write_text("email\nann@example.org\n")
+    others.write_text("email\nbob@example.org\n")
+
+    def imported(path: Path, agreed: str = "") -> str:
+        return import_people(store, read_people(path), by="test", agreed=agreed)[0]
+
+    with closing(open_new(folder / "mailout.db", clock)) as store:
+        ids = [imported(people), imported(people), imported(others), imported(people, "Ann says so")]
+        clock.sleep(86_400)
+        ids.append(imported(people))
+        assert (ids[0] == ids[1], len(set(ids))) == (True, 4)
+
+
+def test_an_export_that_fails_leaves_the_last_one_whole(
+    run: Run, home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "people.csv").write_text("the last one")
+
+    def full(_: object) -> Iterator[str]:
+        yield "email\n"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(subscribers, "people_lines", full)
+    said = run("subscribers", "export", "--out", "people.csv")
+    assert (said.code, "The disk is full: people.csv" in said.err) == (1, True), said.err
+    assert [one.name for one in folder.glob("people*")] == ["people.csv"]
+    assert (folder / "people.csv").read_text() == "the last one"
+
+
+def test_the_demos_are_shown_one_at_a_time(run: Run) -> None:
+    assert run("demo", "--article", "--notify").code == 2

@@ -30,22 +30,29 @@ def as_mapping(value: object) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block. `trouble` says in a sentence what could not be read of it."""
+    """One block. `trouble` says in a sentence what could not be read of it. `is_lost`: all that its author
+    sees there, so it must not be sent without."""
 
     id: str
     type: str
     data: Mapping[str, Any] = field(default_factory=dict)
     children: tuple[Block, ...] = ()
     trouble: str | None = None
+    is_lost: bool = False
 
     @classmethod
     def of(
-        cls, answer: Mapping[str, Any], children: Iterable[Block] = (), trouble: str | None = None
+        cls,
+        answer: Mapping[str, Any],
+        children: Iterable[Block] = (),
+        trouble: str | None = None,
+        *,
+        is_lost: bool = False,
     ) -> Block:
         """From the API's JSON."""
         kind = str(answer.get("type") or "unsupported")
         data = as_mapping(answer.get(kind))
-        return cls(str(answer.get("id") or ""), kind, data, tuple(children), trouble)
+        return cls(str(answer.get("id") or ""), kind, data, tuple(children), trouble, is_lost)
 
     @property
     def name(self) -> str:

@@ -8,8 +8,10 @@ from urllib.parse import unquote
 
 from mailout.letters.content.document import LINK_SCHEMES, WEB_SCHEMES, Media
 from mailout.letters.content.media import media_ref
+from mailout.letters.content.model import MARK_OPEN
 from mailout.letters.content.notion.blocks import Block, as_mapping
 from mailout.letters.content.refs import NOTION, PAGE_ID, split_address
+from mailout.letters.content.variables import marked_address
 from mailout.letters.content.videos import thumbnail_of, video_ref
 
 _WEB = "|".join(sorted(WEB_SCHEMES))
@@ -65,9 +67,10 @@ def short(url: str) -> str:
     if url.lower().startswith(("mailto:", "tel:")):
         return url.split(":", 1)[1].split("?", 1)[0]
     bare = re.sub(r"^https?://(?:www\.)?", "", url, flags=re.IGNORECASE)
-    bare = _INVISIBLE.sub("", unquote(re.split(r"[?#]", bare, maxsplit=1)[0], errors="replace")).rstrip("/")
-    if _PAGE.fullmatch(bare):
-        return bare.partition("/")[0]  # a page's id says nothing
+    written = unquote(re.split(r"[?#]", bare, maxsplit=1)[0], errors="replace")
+    bare = _INVISIBLE.sub("", written).rstrip("/")
+    if _PAGE.fullmatch(bare) or MARK_OPEN in written:
+        return bare.partition("/")[0]  # a page's id says nothing, nor does a variable
     return bare if len(bare) <= 60 else f"{bare[:59]}…"
 
 
@@ -98,7 +101,7 @@ class HostedFiles:
             return self.host(block.id, url, name), name
         # Addresses such as youtube.com/watch have no file name worth reading.
         guessed = file_name(url)
-        return url, name or (guessed if "." in guessed else "")
+        return marked_address(url), name or (guessed if "." in guessed else "")
 
     def video(self, url: str, fallback: str) -> str | None:
         """What stands for the picture of a video elsewhere; None: nobody knows where that is."""

@@ -68,6 +68,12 @@ class NotionPage(LetterOptions):
     send_at: float | None = None
     unreadable: str = ""  # why it cannot be told to whom it goes, or when
 
+    @property
+    def asks_from(self) -> float:
+        """Once it is Ready: when its time has come. A test has none, and what cannot be read is refused now,
+        not when nobody looks any more."""
+        return 0.0 if self.unreadable or self.is_test else self.send_at or 0.0
+
 
 def page_of(
     answer: Mapping[str, Any], names: Mapping[str, str] = PROPERTY_NAMES, zone: tzinfo = UTC
@@ -113,7 +119,8 @@ def _unreadable(properties: Mapping[str, Any], names: Mapping[str, str]) -> Iter
             wanted = " or ".join(_IN_WORDS.get(one, one) for one in KINDS[key])
             yield f"The page's property {name} has the type {_IN_WORDS.get(kind, kind)}, not {wanted}."
         for other, property in properties.items():
-            if not there and plain_name(other) == plain_name(name) and _is_filled(as_mapping(property)):
+            alike = other != name and plain_name(other) == plain_name(name)
+            if alike and _is_filled(as_mapping(property)) and not _is_filled(there):
                 yield f"The page's property {other} has to be called {name}."
 
 

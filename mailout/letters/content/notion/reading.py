@@ -8,6 +8,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from mailout.base.errors import AbortCode
 from mailout.letters.content.document import Problem, cut, link_dropped
 from mailout.letters.content.notion import boxes, nodes
 from mailout.letters.content.notion.blocks import Block, as_mapping, walk
@@ -24,7 +25,7 @@ from mailout.letters.content.notion.rich_text import (
     spans_of,
 )
 from mailout.letters.content.refs import page_url
-from mailout.letters.content.variables import as_written, literal_braces
+from mailout.letters.content.variables import as_written, literal_braces, marked_address
 from mailout.letters.content.videos import thumbnail_of
 
 UNSUPPORTED = "content_block_unsupported"
@@ -98,7 +99,7 @@ class Reader:
     def _one(self, block: Block) -> Iterable[Node]:
         reader = self._readers.get("button" if block.name == "button" else block.type)
         if block.trouble and block.name != "button":
-            self._report(block.trouble)
+            self._report(block.trouble, AbortCode.MEDIA_UNAVAILABLE if block.is_lost else None)
         if reader:
             return reader(block)
         words = self._spans(block)
@@ -245,7 +246,8 @@ class Reader:
 
     def _link(self, block: Block) -> Iterable[Node]:
         written = str(block.data.get("url") or "").strip()
-        url, caption = safe_url(written), self._spans(block, "caption")
+        plain_url, caption = safe_url(written), self._spans(block, "caption")
+        url = marked_address(plain_url) if plain_url else None
         if not (written or caption):
             return ()
         if url is None:
@@ -254,7 +256,7 @@ class Reader:
             )
         if url and block.type == "embed" and thumbnail_of(url):  # its address is an id, not words
             return (self._card(SIGNS["video"], "", url, caption),)
-        said = title_of(url) if url else written
+        said = title_of(plain_url) if plain_url else written
         if _leads_on(caption, url):
             return (boxes.card(SIGNS[block.type], said, url, caption),)
         return (boxes.card(SIGNS[block.type], plain(caption) or said, url),)
@@ -307,10 +309,10 @@ class Reader:
                 message = "This equation is shown as its source: letters cannot write it. Say it in words."
                 self.problems.append(Problem("equation_as_source", message, expression))
 
-    def _report(self, message: str) -> None:
+    def _report(self, message: str, stops: AbortCode | None = None) -> None:
         """By the nearest words before it: nobody finds a block by its id."""
         where = cut(as_written(self._words), 60) or "the top of the page"
-        self.problems.append(Problem(UNSUPPORTED, message, where))
+        self.problems.append(Problem(UNSUPPORTED, message, where, stops))
 
 
 def _repeats_blank(node: Node, before: Sequence[Node]) -> bool:

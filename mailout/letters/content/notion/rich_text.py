@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -16,7 +16,7 @@ from mailout.letters.content.notion.links import file_name, safe_url, web_url
 from mailout.letters.content.notion.styles import color_class
 from mailout.letters.content.plaintext import readable_address, struck_out
 from mailout.letters.content.refs import page_url
-from mailout.letters.content.variables import marked, marked_address
+from mailout.letters.content.variables import gathered, marked, marked_address
 
 _DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 """Browsers break lines at its hyphens."""
@@ -45,8 +45,18 @@ Spans = tuple[Span, ...]
 
 def spans_of(items: object, host: Host, *, literal: bool = False) -> Spans:
     """From the API's `rich_text`. Runs without text are left out. `literal`: code, in which `{{ name }}` is
-    no variable."""
-    spans = (_span(run, host, literal) for run in runs_of(items))
+    no variable.
+
+    Notion cuts text into runs as it likes: a variable may be in several, and looks as the first of them.
+    """
+    found = ((_span(run, host), run.get("type") == "text") for run in runs_of(items))
+    spans: list[Span] = []
+    for takes_variables, run in groupby(found, lambda one: one[1] and not (literal or one[0].code)):
+        same = [span for span, _ in run]
+        texts = [span.text for span in same]
+        if takes_variables:
+            texts = [marked(text) for text in gathered(texts)]
+        spans += [replace(span, text=text) for span, text in zip(same, texts, strict=True)]
     return tuple(span for span in spans if span.text)
 
 
@@ -68,15 +78,12 @@ def _link_of(item: Mapping[str, Any]) -> object:
     return as_mapping(as_mapping(item.get("text")).get("link")).get("url")
 
 
-def _span(item: Mapping[str, Any], host: Host, literal: bool) -> Span:
+def _span(item: Mapping[str, Any], host: Host) -> Span:
     style = as_mapping(item.get("annotations"))
     text, href, image = _content(item, host)
     said = readable(text) if item.get("type") == "equation" else None
-    text = said or text
-    if item.get("type") == "text" and not (literal or style.get("code")):
-        text = marked(text)
     return Span(
-        text=text,
+        text=said or text,
         href=href,
         bold=bool(style.get("bold")),
         italic=bool(style.get("italic")) or bool(said),

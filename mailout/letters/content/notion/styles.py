@@ -77,6 +77,7 @@ _DARK = f"""\
   .card .n-done, .card .n-where, .card .n-toc {{ color: #a8a7a3 !important; }}
   .card .n-callout {{ background-color: #33312c !important; color: {ON_DARK} !important; }}
   .card .n-card {{ border-color: #57524a !important; }}
+  .card .n-emoji {{ background-color: transparent !important; color: inherit !important; }}
 """
 
 _NARROW = """\

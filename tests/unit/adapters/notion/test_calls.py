@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -138,6 +139,24 @@ def test_a_list_that_says_there_is_more_and_not_where_is_no_whole_letter(notion:
     half = '{"object": "list", "results": [], "has_more": true, "next_cursor": null}'
     notion.stub.script({"path": "/children", "status": 200, "body": half})
     with pytest.raises(SourceUnavailable, match="there is more"):
+        notion.source.load_blocks(LETTER)
+
+
+def test_a_list_that_leads_back_to_where_it_was_is_no_letter(notion: Notion) -> None:
+    """One paragraph stood forty times in the mail."""
+    again = {"object": "list", "results": [], "has_more": True, "next_cursor": "A"}
+    notion.stub.script({"path": "/children", "status": 200, "body": json.dumps(again), "times": 40})
+    with pytest.raises(SourceUnavailable, match="there is more"):
+        notion.source.load_blocks(LETTER)
+    assert len(notion.stub.calls()) == 2
+
+
+@pytest.mark.parametrize("body", ["null", "[]", '"busy"'])
+def test_an_answer_that_is_no_object_is_a_passing_fault(notion: Notion, body: str) -> None:
+    notion.stub.script({"status": 200, "body": body})
+    assert notion.source.load_page(LETTER).subject
+    notion.stub.script({"status": 200, "body": body, "times": 5})
+    with pytest.raises(SourceUnavailable, match="no usable answer"):
         notion.source.load_blocks(LETTER)
 
 

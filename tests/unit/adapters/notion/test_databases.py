@@ -18,14 +18,14 @@ from tests.stubs.running import NotionStub
 from tests.unit.adapters.notion.conftest import TestClock
 
 RUSSIAN = {**PROPERTY_NAMES, "subject": "Тема", "status": "Статус"}
+STATUSES = {**STATUS_NAMES, "ready": "Готово"}
 
 
 @pytest.fixture
 def databases(stub: NotionStub, monkeypatch: pytest.MonkeyPatch) -> Iterator[NotionDatabases]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     stub.load(workspace())
-    statuses = {**STATUS_NAMES, "ready": "Готово"}
-    config = NotionConfig(token=TOKEN, base_url=stub.url, properties=RUSSIAN, statuses=statuses)
+    config = NotionConfig(token=TOKEN, base_url=stub.url, properties=RUSSIAN, statuses=STATUSES)
     made = NotionDatabases(config, TestClock())
     yield made
     made.close()
@@ -38,7 +38,12 @@ def test_doctor_finds_everything_in_the_databases_that_were_made(
     mailouts = databases.make_mailouts(page)
     errors = databases.make_errors(page, mailouts)
     config = NotionConfig(
-        token=TOKEN, base_url=stub.url, db_mailouts=mailouts, db_errors=errors, properties=RUSSIAN
+        token=TOKEN,
+        base_url=stub.url,
+        db_mailouts=mailouts,
+        db_errors=errors,
+        properties=RUSSIAN,
+        statuses=STATUSES,
     )
     source = NotionSource(config, TestClock())
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from mailout.base.errors import SourceNotFound
+from mailout.base.errors import SourceNotFound, SourceUnavailable
 from mailout.letters.content.notion import Block, render
 from mailout.letters.content.notion.blocks import walk
 from tests.stubs.notion_letter import every_block
@@ -90,6 +90,19 @@ def test_an_unsupported_block_whose_children_are_refused_is_reported(start: Star
     rendered = render(read(start, hidden, p("after"), refused={id_of("u"): 400}))
     assert rendered.text_body == "after"
     assert len(rendered.problems) == 1
+
+
+def test_a_part_that_is_deleted_while_the_page_is_read_has_it_read_again(start: Start) -> None:
+    """Its writer got Notion's own words, and the page was Failed. A page that is gone stays gone."""
+    notion = start(workspace(blocks={LETTER: [words("bulleted_list_item", "a", p("b"))]}))
+    (item,) = notion.source.load_blocks(LETTER)
+    gone = {"status": 404, "body": "{}"}
+    notion.stub.script({"path": f"/v1/blocks/{item.id}", **gone}, {"path": f"/v1/blocks/{LETTER}", **gone})
+    with pytest.raises(SourceNotFound):
+        notion.source.load_blocks(LETTER)
+    with pytest.raises(SourceUnavailable, match="edited while it was read"):
+        notion.source.load_blocks(LETTER)
+    assert len(notion.source.load_blocks(LETTER)) == 1
 
 
 def test_pages_within_the_page_are_linked_not_read(start: Start) -> None:

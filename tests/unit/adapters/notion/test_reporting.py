@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -26,6 +27,18 @@ def test_what_became_of_a_mailout_is_on_its_page(notion: Notion) -> None:
         "bounce_rate": {"number": 0.25},
         "is_test": {"checkbox": True},
     }
+
+
+def test_a_moment_in_a_text_is_one_that_people_can_read(start: Start) -> None:
+    """It said 1794946866.23."""
+    content = workspace()
+    content["pages"][LETTER]["properties"]["sent_at"] = {"type": "rich_text", "rich_text": []}
+    content["databases"][ERRORS]["properties"] |= schema(timestamp="rich_text")
+    notion = start(content)
+    notion.update({"sent_at": NOW})
+    notion.source.create_error_page(ErrorRecord("c", "m", "content", at=NOW), None, None)
+    for call in (*notion.stub.calls("PATCH"), *notion.stub.calls("POST")):
+        assert "2026-11-15T00:00:00+00:00" in str(call["body"]["properties"])
 
 
 def test_nothing_clears_a_property(notion: Notion) -> None:
@@ -175,6 +188,27 @@ def test_doctor_names_a_property_that_is_called_almost_right(start: Start) -> No
         "Call it send_at, or set NOTION_PROP_SEND_AT.",
     )
     assert check.message == "is called Send at"
+
+
+@pytest.mark.parametrize("kind", ["select", "status"])
+@pytest.mark.parametrize("option", ["ready", "Ready ", None])
+def test_doctor_says_that_nobody_can_choose_ready(start: Start, kind: str, option: str | None) -> None:
+    """A letter that is “ready” is never found."""
+    content = workspace()
+    others = ["Draft", "Sending", "Send", "Failed"]
+    options = {"options": [{"name": name} for name in [*others, option] if name]}
+    content["databases"][MAILOUTS]["properties"]["status"] = {"type": kind, kind: options}
+    (check,) = [one for one in start(content).source.check() if one.level == "fail"]
+    assert (check.name, check.message) == ("options of status", "missing: Ready")
+
+
+def test_doctor_says_that_only_one_of_two_data_sources_is_read(notion: Notion) -> None:
+    first, second = {"id": id_of("mailouts source"), "name": "Letters"}, {"id": id_of("2"), "name": "Drafts"}
+    database = json.dumps({"object": "database", "data_sources": [first, second]})
+    notion.stub.script({"path": f"/v1/databases/{MAILOUTS}", "status": 200, "body": database})
+    (check,) = [one for one in notion.source.check() if one.level == "fail"]
+    said = "the database has 2 (“Letters”, “Drafts”); mailout reads only “Letters”"
+    assert (check.message, check.remedy) == (said, "Move all letters into “Letters”.")
 
 
 def test_doctor_tells_a_wrong_token_from_a_wrong_database(start: Start) -> None:

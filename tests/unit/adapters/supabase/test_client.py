@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -32,6 +33,7 @@ class Stub(BaseHTTPRequestHandler):
     answer: ClassVar[tuple[int, Any]] = (200, None)
     answers: ClassVar[list[tuple[int, Any]]] = []
     """These come first, each once."""
+    kind: ClassVar[str] = "application/json; charset=utf-8"
     silence: ClassVar[threading.Event | None] = None
     """No answer until it ends, when nobody listens any more."""
     calls: ClassVar[list[tuple[str, dict[str, str], Any]]] = []
@@ -43,10 +45,10 @@ class Stub(BaseHTTPRequestHandler):
             self.silence.wait()
             return
         status, answer = self.answers.pop(0) if self.answers else self.answer
-        content = json.dumps(answer).encode()
+        content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.close_connection = True
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", self.kind)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -96,6 +98,31 @@ def test_an_answer_comes_back_as_it_is(rpc: SupabaseRpc, stub: type[Stub], answe
     assert rpc("mailout_anything", {}) == answer
 
 
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("text/html", b"<html>Sign in to this network</html>"),
+        ("text/html", b""),
+        ("application/json", b""),
+        ("application/json", b'[{"email": "a@exam'),
+        ("application/json", b'"2026-11-1'),
+    ],
+)
+def test_what_is_not_supabases_answer_does_not_count_as_done(
+    rpc: SupabaseRpc, stub: type[Stub], kind: str, answer: bytes
+) -> None:
+    """Else a reader is told that they are unsubscribed, and an operator that all is paused."""
+    stub.kind, stub.answer = kind, (200, answer)
+    with pytest.raises(StoreUnavailable, match=r"Something other than Supabase answered at 127\.0\.0\.1\."):
+        rpc("mailout_unsubscribe", {})
+    assert len(stub.calls) == 1
+
+
+def test_a_function_that_answers_nothing_is_done(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    stub.kind, stub.answer = "", (204, b"")
+    rpc("mailout_pause_all", {"paused": True})
+
+
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 520, 429])
 def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
     rpc: SupabaseRpc, stub: type[Stub], status: int
@@ -105,6 +132,34 @@ def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
     with pytest.raises(StoreUnavailable):
         rpc("mailout_step", {"step": {}})
     assert len(stub.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (500, "57014", "statement_timeout"),
+        (503, "53300", "compute size"),
+        (503, "53100", "enlarge the disk"),
+        (405, "25006", "read-only, usually because its disk is full"),
+        (503, "PGRST002", None),
+    ],
+)
+def test_an_outage_is_told_in_the_databases_words(
+    rpc: SupabaseRpc, stub: type[Stub], status: int, code: str, remedy: str | None
+) -> None:
+    """Else somebody waits for ever behind “500 Internal Server Error”, and the disk stays full."""
+    stub.answer = (status, {"code": code, "message": "no room for you", "hint": None, "details": None})
+    with pytest.raises(StoreUnavailable, match=rf"no room for you \({code}\)") as raised:
+        rpc("mailout_step", {"step": {}})
+    assert (remedy or "") in (raised.value.remedy or "")
+    assert len(stub.calls) == 1
+
+
+def test_a_damaged_database_is_nothing_to_wait_for(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    stub.answer = (500, {"code": "XX001", "message": "could not read block 3", "hint": None, "details": None})
+    with pytest.raises(StoreError, match="could not read block 3") as raised:
+        rpc("mailout_step", {"step": {}})
+    assert not isinstance(raised.value, StoreUnavailable)
 
 
 def test_who_may_take_a_minute_is_waited_for(url: str, stub: type[Stub]) -> None:
@@ -132,6 +187,14 @@ def test_no_answer_in_time_is_an_outage_too(url: str, stub: type[Stub]) -> None:
     while not stub.calls:  # it may be busy still with taking it
         time.sleep(0.01)
     assert len(stub.calls) == 1
+
+
+def test_what_went_wrong_ends_with_one_full_stop(rpc: SupabaseRpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "Server disconnected without sending a response."
+    monkeypatch.setattr(httpx.Client, "send", Mock(side_effect=httpx.RemoteProtocolError(said)))
+    with pytest.raises(StoreUnavailable) as raised:
+        rpc("mailout_now", {})
+    assert str(raised.value) == f"Supabase does not answer: {said}"
 
 
 def test_nobody_listening_is_an_outage() -> None:
@@ -169,6 +232,23 @@ def test_a_missing_migration_names_the_command(rpc: SupabaseRpc, stub: type[Stub
     stub.answer = (404, {"code": "PGRST202", "message": message, "hint": None, "details": None})
     with pytest.raises(StoreMismatch, match="supabase db push"):
         rpc("mailout_schema_version", {})
+    assert len(stub.calls) == 1
+
+
+MISSING = (404, {"code": "PGRST202", "message": "Could not find the function", "hint": None, "details": None})
+
+
+@pytest.mark.parametrize("refusal", [MISSING, (403, b"<html>Forbidden</html>"), (401, {"message": "No."})])
+def test_a_refusal_of_what_was_known_is_asked_again_before_it_counts(
+    rpc: SupabaseRpc, stub: type[Stub], monkeypatch: pytest.MonkeyPatch, refusal: tuple[int, Any]
+) -> None:
+    """While PostgREST loads its schema again, it knows no function for seconds: no reason to end a run."""
+    monkeypatch.setattr("mailout.adapters.supabase.rpc._PAUSE_SECONDS", 0.0)
+    stub.answers = [(200, 7), refusal, refusal, (200, 8)]
+    assert [rpc("mailout_step", {}), rpc("mailout_step", {})] == [7, 8]
+    stub.answer = refusal
+    with pytest.raises(StoreMismatch):
+        rpc("mailout_step", {})
 
 
 def test_an_address_with_a_path_is_told_how_it_looks(rpc: SupabaseRpc, stub: type[Stub]) -> None:

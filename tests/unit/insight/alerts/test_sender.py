@@ -116,10 +116,12 @@ def test_what_is_put_right_is_told_no_more_and_what_comes_back_is(watch: Watch) 
     watch.minutes(5)
     actions.resume(watch.queue.store, id)
     watch.minutes(2 * 1440, step=3600)
-    assert len(watch.post.letters) == 1
+    told = [alert.subject for alert in watch.announced]
+    assert told == ["Waits for you: “letter”", *["Does not move: “letter”"] * 2]  # nobody runs the queue here
     watch.queue.store.defer(id, DeferReason.REPUTATION, None)
     watch.minutes(5)
-    assert len(watch.post.letters) == len(watch.announced) == 2
+    assert [alert.subject for alert in watch.announced] == [*told, "Waits for you: “letter”"]
+    assert len(watch.post.letters) == 4
 
 
 def test_what_is_resumed_and_fails_again_in_one_run_is_told_again(watch: Watch) -> None:

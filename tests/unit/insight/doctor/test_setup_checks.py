@@ -145,6 +145,13 @@ def test_what_we_may_not_look_at_is_a_warning() -> None:
     assert list(checked("queue", look)) == [Check("queue", "warn", "We may not look.", "Allow it.")]
 
 
+def test_an_address_of_this_machine_shows_readers_no_pictures() -> None:
+    local = GOOD | {"PUBLIC_URL": "http://localhost:8080"}
+    assert "PUBLIC_URL" not in levels(load_settings(env=local))
+    sends = levels(load_settings(env=local | {"MAILOUT_TRANSPORT": "ses"}))
+    assert (sends["PUBLIC_URL"], sends["media"]) == ("fail", "fail")
+
+
 def test_a_link_that_mail_programs_will_not_show_as_a_button_is_pointed_at() -> None:
     plain = GOOD | {"UNSUBSCRIBE_BASE_URL": "http://mail.example.org/unsubscribe"}
     assert levels(load_settings(env=plain))["UNSUBSCRIBE_BASE_URL"] == "ok"

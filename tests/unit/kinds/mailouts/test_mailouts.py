@@ -140,3 +140,12 @@ def test_killed_at_any_point_a_letter_is_never_in_the_queue_without_its_content(
             assert one.content_hash is not None
     assert done[0] == ""
     assert done[-1]
+
+
+def test_a_test_asked_for_again_while_the_same_one_waits_is_that_one(made: Drive, letter: Path) -> None:
+    """The first answer was lost: else the queue mails a second copy later."""
+    intake = made.engine.intake
+    first = intake.enqueue(str(letter), test=True)
+    assert intake.enqueue(str(letter), test=True) == first
+    letter.write_text("---\nsubject: Another text\n---\nHello.\n", encoding="utf-8")
+    assert intake.enqueue(str(letter), test=True).id != first.id

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.base import error_log
 from mailout.base.errors import SourceUnavailable, UsageError
 from mailout.kinds.mailouts.requests import answer, enqueue_requested
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content.port import SourceMailout
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.port import Request
 from tests.unit.outbox.queue.driving import Drive, drive
@@ -54,6 +57,32 @@ def test_a_source_that_is_away_is_asked_again(tmp_path: Path) -> None:
     made = asked_for(tmp_path, SourceUnavailable())
     assert len(enqueue_requested(made.engine.intake)) == 1
     assert queue_rows.asked(made.store, waiting=0) == [Request.of("strange.md")]
+
+
+def test_a_file_host_that_is_away_is_asked_again(tmp_path: Path) -> None:
+    """Seconds without it would end a letter for good."""
+    away = True
+
+    class Hosted(MarkdownFiles):
+        def load(self, ref: str) -> SourceMailout:
+            def read(source: str) -> bytes:
+                if away:
+                    raise SourceUnavailable("the file's host answered 503")
+                return picture.read_bytes()
+
+            return replace(super().load(ref), read_media=read)
+
+    letter, picture = tmp_path / "letter.md", tmp_path / "boat.png"
+    letter.write_text("---\nsubject: Hello\n---\nHow are you? ![A boat](boat.png)\n")
+    Image.new("RGB", (9, 9)).save(picture)
+    made = drive(tmp_path, source_of=lambda ref: Hosted(), PUBLIC_URL="https://mail.example.org")
+    made.store.import_subscribers([SubscriberRow("ana@example.org", "ana@example.org")])
+    made.store.ask(Request.of(str(letter)), repeat=60)
+    made.clock.sleep(60)
+    assert enqueue_requested(made.engine.intake) == []
+    assert queue_rows.asked(made.store, waiting=0)
+    away = False
+    assert [one.ref for one in enqueue_requested(made.engine.intake)] == ["letter.md"]
 
 
 def test_what_its_flow_cannot_send_is_written_down_as_what_the_queue_cannot(tmp_path: Path) -> None:

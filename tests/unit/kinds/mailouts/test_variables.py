@@ -114,6 +114,19 @@ def test_who_lacks_a_value_stops_it_before_the_queue_with_their_number_and_three
     assert not queue_rows.mailouts(engine.store)
 
 
+@pytest.mark.parametrize("braces", ["{{ first_name | you }", "{ city }}", "{{ email }", "{{ **city** }}"])
+def test_braces_around_a_variable_that_is_known_stop_a_real_letter_and_no_test(
+    engine: Engine, letter: Path, braces: str
+) -> None:
+    """Everybody would read “Dear {{ first_name | friend }”."""
+    letter.write_text(f"---\nsubject: s\n---\nDear {braces}, {{ set }}, {{{{ 1st }}}}", encoding="utf-8")
+    with pytest.raises(Abort, match="readers would see its braces") as refused:
+        engine.intake.enqueue(str(letter))
+    assert refused.value.code is AbortCode.VARIABLE_MISSING
+    assert "1st" not in str(refused.value), "that nobody knows is a finding"
+    assert engine.intake.enqueue(str(letter), True).is_test
+
+
 def test_a_misspelt_variable_is_told_although_it_has_a_fallback(engine: Engine, letter: Path) -> None:
     """Nobody would notice that everybody reads the fallback."""
     written = letter.read_text("utf-8")

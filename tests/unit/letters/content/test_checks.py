@@ -118,12 +118,19 @@ def test_gmails_clip_and_a_missing_alt_are_warned_of():
     ]
 
 
-@pytest.mark.parametrize("subject", ["", "  ", "\r\n\t"])
+@pytest.mark.parametrize("subject", ["", "  ", "\r\n\t", "\u200b\u2800", marked("{{ first_name | }}\u200b")])
 def test_without_a_subject_nothing_leaves(subject):
     assert code_of(Content(subject, "x", "x")) is AbortCode.SUBJECT_REQUIRED
     with pytest.raises(Abort) as caught:
         check_document(Document(subject, "<p>x</p>", "x"))
     assert caught.value.code is AbortCode.SUBJECT_REQUIRED
+
+
+@pytest.mark.parametrize(
+    "subject", ["🎉", marked("{{ first_name }}"), marked("{{ a | }}{{ first_name | you }}")]
+)
+def test_a_subject_that_everybody_sees_is_one(subject):
+    check_content(Content(subject, "x", "x"))
 
 
 @pytest.mark.parametrize("body", ["", " \n", "<p> </p>\n<p>&nbsp;</p>", "<div></div>"])

@@ -6,7 +6,7 @@ from mailout.base.errors import Abort, AbortCode
 from mailout.base.settings import Settings
 from mailout.base.signed_links import TokenData, Tokens
 from mailout.letters.content.footer import Footer
-from mailout.letters.content.from_settings import footer_of
+from mailout.letters.content.from_settings import footer_of, require_public_addresses
 from mailout.letters.content.model import UNSUBSCRIBE_URL, Segments, mark
 
 SETTINGS = {
@@ -87,3 +87,11 @@ def test_all_missing_settings_are_named_at_once():
     with pytest.raises(Abort) as caught:
         footer_of(Settings())
     assert all(name.upper() in str(caught.value) for name in SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["unsubscribe_base_url", "public_url", "media_base_url"])
+def test_letters_that_lead_readers_to_their_own_machine_are_refused(name: str) -> None:
+    settings = Settings(**{name: "http://127.0.0.1:8080"})
+    require_public_addresses(settings, rehearses=True)
+    with pytest.raises(Abort, match=f"^{name.upper()} is an address of this machine"):
+        require_public_addresses(settings, rehearses=False)

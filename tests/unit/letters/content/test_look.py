@@ -225,6 +225,13 @@ def test_a_page_follows_the_browsers_wish(accept: str, code: str) -> None:
 def test_a_preheader_is_the_authors_own_or_the_first_prose() -> None:
     assert "Read me first" in letter("preheader: Read me first")
     assert preheader_of("Title\n=====") == "Title"
+    for address in (
+        "https://x.y/Foo_(bar)",
+        "https://x.y/Foo_(bar",
+        "us@x.y",
+        "https://x.y/\ue000url:a b\ue001",
+    ):
+        assert preheader_of(f"see wiki ({address}) and this") == "see wiki and this"
     assert (
         preheader_of("Title\n=====\n\n[A picture of a very small observatory on a hill]\n\nShort.") == "Title"
     )

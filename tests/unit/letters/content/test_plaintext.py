@@ -21,6 +21,7 @@ from mailout.letters.content.variables import marked
         ('<a href="mailto:a@b.c">write</a>', "write (a@b.c)"),
         ('<a href="mailto:a@b.c?subject=Hi%20you">write</a>', "write (mailto:a@b.c?subject=Hi%20you)"),
         ('<a href="tel:+1">call</a>', "call (+1)"),
+        ('<a href="tel:+49%2030%201234%0A%EE%80%80x">call</a>', "call (+49 30 1234 x)"),
         ('<a href="https://x.y/"><img src="p" alt="A boat"></a>', "[A boat] (https://x.y/)"),
         ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
         ("<ol start=9><li>a<li>b</ol>", "9. a\n10. b"),

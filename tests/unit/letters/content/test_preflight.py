@@ -52,12 +52,20 @@ def test_a_good_letter_has_nothing_to_look_at() -> None:
 
 
 def test_braces_that_are_meant_to_be_read_are_not_told() -> None:
-    assert found(r"Write \{{ name }} where the name goes") == []
+    assert found(r"Write \{{ name }} where the name goes, never \{{ name }") == []
     assert found(r"[x](<https://example.org/?a=\{{ name }}&b={{ id | 0 }}>)") == []
     written = r"Write \{{ name }} and {{ 1st name }}"
     said = {"type": "text", "plain_text": written}
     document = page([Block("1", "paragraph", {"rich_text": [said]})], "s")
     assert [one.where for one in findings(document, render(document, FOOTER))] == ["{{ 1st name }}"]
+
+
+def test_braces_in_the_preheader_are_told_with_what_to_write() -> None:
+    written = f'---\nsubject: s\npreheader: "For {{{{ name | you }}"\n---\n{WORDS}'
+    document = parse_markdown(written, "x.md").document
+    (problem,) = findings(document, render(document, FOOTER))
+    assert (problem.code, problem.where) == ("variable_unfilled", "{{ name | you }")
+    assert "Write {{ name | you }}, in one style." in problem.message
 
 
 def test_braces_in_the_senders_name_are_told() -> None:
@@ -74,14 +82,13 @@ def test_where_a_card_leads_is_no_link_that_somebody_forgot() -> None:
     assert findings(document, render(document, FOOTER)) == ()
 
 
-@pytest.mark.parametrize("style", ["bold", "code"])
-def test_a_variable_in_two_styles_is_told_unless_it_is_meant_to_be_read(style: str) -> None:
+def test_a_variable_with_code_in_it_is_told_unless_it_is_meant_to_be_read() -> None:
     """It would go to everybody with its braces."""
 
     def told(before: str) -> list[tuple[str, str | None]]:
         runs = [before, "first_name", " }}, and `}}`."]
         said = [{"type": "text", "plain_text": run, "annotations": {}} for run in runs]
-        said[1]["annotations"] = {style: True}
+        said[1]["annotations"] = {"code": True}
         document = page([Block("1", "paragraph", {"rich_text": said})], "s")
         return [(one.code, one.where) for one in findings(document, render(document, FOOTER))]
 
@@ -101,6 +108,11 @@ def test_braces_of_two_paragraphs_are_no_variable() -> None:
             "link_private",
             "notion.so/Plan",
         ),
+        (
+            "[plan](https://x.s3.amazonaws.com/a.pdf?X-Amz-Expires=3600&X-Amz-Signature=s)",
+            "link_private",
+            "a.pdf",
+        ),
         ("See example.org/shop today", "link_without_scheme", "example.org/shop"),
         ("We have a shop.example.org/shop.", "link_without_scheme", "shop.example.org/shop"),
         ("[shop](example.org)", "link_dropped", "example.org"),
@@ -111,6 +123,8 @@ def test_braces_of_two_paragraphs_are_no_variable() -> None:
         ("Lorem ipsum dolor", "placeholder_text", "Lorem ipsum dolor"),
         ("Dear {{ 1st name }}", "variable_unfilled", "{{ 1st name }}"),
         ("Dear {{ **name** }}", "variable_unfilled", "{{ name }}"),
+        ("Dear {{ name | friend }", "variable_unfilled", "{{ name | friend }"),
+        ("Dear { name }}", "variable_unfilled", "{ name }}"),
         ("[x](https://e.org/?a={{1st}})", "variable_unfilled", "{{1st}}"),
         ("[x](<https://e.org/?a={{ 1st | b }}>)", "variable_unfilled", "{{ 1st | b }}"),
     ],

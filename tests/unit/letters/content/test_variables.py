@@ -17,6 +17,7 @@ from mailout.letters.content.variables import (
     as_written,
     attributes_of,
     filled,
+    gathered,
     marked,
     marked_for_html,
     placeholders,
@@ -49,13 +50,53 @@ def read(content: Content, **values: object) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize(
     "written",
-    ["{{ first_name }}", "{{first_name}}", "{{ first_name | friend }}", "**{{ first_name|friend }}**"],
+    [
+        "{{ first_name }}",
+        "{{first_name}}",
+        "{{ first_name | friend }}",
+        "**{{ first_name|friend }}**",
+        "{{\u00a0first_name\u00a0|\u00a0friend\u202f}}",  # as people copy it from elsewhere
+        "{{\u200bfirst_name\u200b}}",
+    ],
 )
 def test_a_reader_is_called_by_name(written: str) -> None:
     subject, html, text = read(letter(f"Dear {written},", f"For {written}"), first_name="Ann")
     assert subject.replace("*", "") == "For Ann"
     assert "Ann" in html
     assert text == "Dear Ann,"
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        ("Dear {{ first_", "name | friend }},"),
+        ("Dear {", "{ ", "first_name", " | friend }", "},"),
+        ("Dear ", "{{ first_name | friend }}", ","),
+    ],
+)
+def test_a_variable_that_notion_cut_into_runs_is_one(runs: tuple[str, ...]) -> None:
+    """A comment on a word, or bold letters, would show its braces to everybody."""
+    for style in ({}, {"bold": True}):
+        content = page(*(run(text, **style) if number % 2 else run(text) for number, text in enumerate(runs)))
+        assert read(content, first_name="Ann")[2] == "Dear Ann,"
+    assert read(page(run("Say \\"), run("{{ na"), run("me }}")))[2] == "Say {{ name }}"
+
+
+@given(st.lists(st.text(alphabet="{} a|\\\n\u00a0", max_size=6), max_size=6))
+def test_wherever_a_text_is_cut_its_variables_are_the_same(pieces: list[str]) -> None:
+    assert "".join(map(marked, gathered(pieces))) == marked("".join(pieces))
+    assert len(gathered(pieces)) == len(pieces)
+
+
+@pytest.mark.parametrize("kind", ["bookmark", "embed", "image"])
+def test_the_address_of_a_block_is_filled_as_that_of_a_link(kind: str) -> None:
+    url = "https://example.org/{{ email }}/offer.png?u={{ email }}"
+    data = {"type": "external", "external": {"url": url}} if kind == "image" else {"url": url}
+    _, html, text = read(render(render_page([Block("b", kind, data)], "s"), FOOTER), email="a@example.org")
+    address = "https://example.org/a%40example.org/offer.png?u=a%40example.org"
+    assert f'="{address}"' in html
+    assert address in text
+    assert "email" not in html
 
 
 def test_who_has_no_name_reads_the_fallback_and_so_does_one_with_a_blank_name() -> None:

@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 from PIL import Image, ImageStat
 
+from mailout.base.errors import SourceUnavailable
 from mailout.letters.content import videos
 from mailout.letters.content.document import Document, Media
 from mailout.letters.content.footer import Footer
@@ -129,7 +130,9 @@ def test_links_within_words_stay_links(body: str) -> None:
     assert letter(body).media == ()
 
 
-@pytest.mark.parametrize("answer", [OSError("the file's host answered 404"), b"<html>no picture", b""])
+@pytest.mark.parametrize(
+    "answer", [OSError("the file's host answered 404"), SourceUnavailable("503"), b"<html>no picture", b""]
+)
 @pytest.mark.parametrize(
     "make",
     [
@@ -138,12 +141,12 @@ def test_links_within_words_stay_links(body: str) -> None:
     ],
 )
 def test_a_picture_that_cannot_be_had_stops_no_letter(
-    make: Callable[[], Document], answer: OSError | bytes
+    make: Callable[[], Document], answer: Exception | bytes
 ) -> None:
     """The link stays, and its author is told."""
 
     def read(source: str) -> bytes:
-        if isinstance(answer, OSError):
+        if isinstance(answer, Exception):
             raise answer
         return answer
 

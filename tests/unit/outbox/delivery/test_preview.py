@@ -32,7 +32,7 @@ def test_the_four_files_agree_and_the_problems_are_told(tmp_path):
     assert message.get_body(("html",)).get_content().replace("\r\n", "\n") == html
     assert message.get_body(("plain",)).get_content().replace("\r\n", "\n") == text
     assert text.endswith(f"Unsubscribe: {URL}")
-    problems = [{"code": "link_dropped", "message": "m", "where": "x.md"}]
+    problems = [{"code": "link_dropped", "message": "m", "where": "x.md", "stops": None}]
     assert json.loads((out / "problems.json").read_text()) == problems
     assert summary["problems"] == problems
     assert summary["subject"] == "Привет"

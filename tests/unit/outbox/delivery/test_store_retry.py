@@ -68,9 +68,12 @@ def test_a_content_that_cannot_be_read_just_now_fails_nobody(tmp_path: Path) -> 
     assert outbox_rows.usage(it.store, "all", "hour", "h") == 12
 
 
-def test_it_says_once_what_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("outages", "times"), [(7, 1), (60, 1), (61, 2)])
+def test_it_says_what_it_waits_for_and_again_after_minutes(
+    caplog: pytest.LogCaptureFixture, outages: int, times: int
+) -> None:
     clock = FakeClock()
-    failures = iter(range(7))
+    failures = iter(range(outages))
 
     def ask() -> str:
         if next(failures, None) is not None:
@@ -80,8 +83,8 @@ def test_it_says_once_what_it_waits_for(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.WARNING):
         assert wait_for_store(ask, clock) == "here"
     assert [record.message for record in caplog.records] == [
-        "waiting for the store: Supabase does not answer.",
-        "the store is back after 7 tries",
+        *["waiting for the store: Supabase does not answer."] * times,
+        f"the store is back after {outages} tries",
     ]
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app.queue_run import QueueRun
-from mailout.base.errors import NotFound, StoreUnavailable, UsageError
+from mailout.base.errors import NotFound, StoreError, StoreUnavailable, UsageError
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content import content_rows
 from mailout.letters.content.content_rows import keep_content
@@ -263,6 +264,75 @@ def test_a_setting_that_is_missing_holds_one_mailout_and_not_the_queue(folder: P
     assert made.store.mailout(fine).status is Status.COMPLETED
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (StoreError("Supabase refused: numeric field overflow (22003)."), DeferReason.CONFIGURATION_ERROR),
+        (StoreUnavailable("Supabase cannot do it just now: timeout."), DeferReason.TRANSIENT_ERRORS),
+    ],
+)
+@pytest.mark.parametrize("step", ["begin", "send_time_slice"])
+def test_what_the_store_refuses_of_one_mailout_holds_that_one_and_not_the_queue(
+    folder: Path, step: str, error: StoreError, reason: DeferReason
+) -> None:
+    """A segment that takes the database too long, every minute again: nobody else would ever be sent."""
+    made = drive(folder)
+    broken, fine = made.add("broken", 3, priority=1), made.add("fine", 3)
+
+    class Breaks(Quiet):
+        def begin(self, id: str) -> bool:
+            self.fail(id, "begin")
+            return super().begin(id)
+
+        def send_time_slice(self, id: str) -> bool:
+            self.fail(id, "send_time_slice")
+            return super().send_time_slice(id)
+
+        def fail(self, id: str, here: str) -> None:
+            if (id, here) == (broken, step):
+                raise error
+
+    assert QueueRun(made.engine.sending, Breaks(made.engine)).run() == [broken, fine]
+    held = made.store.mailout(broken)
+    assert (held.status, held.defer_reason, held.defer_note) == (Status.PENDING, reason, str(error))
+    assert made.store.mailout(fine).status is Status.COMPLETED
+
+
+def test_a_mailout_that_does_not_move_for_an_hour_is_told(folder: Path) -> None:
+    made = drive(folder)
+    id = made.add("letter", 3)
+
+    class Breaks(Quiet):
+        def begin(self, id: str) -> bool:
+            raise StoreUnavailable("Supabase cannot do it just now: timeout.")
+
+    told = []
+    for _ in range(62):
+        QueueRun(made.engine.sending, Breaks(made.engine)).run()
+        told.append([alert.subject for alert, _ in made.engine.alert_sender.look()])
+        made.clock.sleep(60)
+    assert (told[0], told[-1]) == ([], ["Does not move: “letter”"])
+    made.run_to_the_end(id)
+    assert made.engine.alert_sender.look() == []
+
+
+def test_one_that_was_paused_after_errors_is_not_called_stuck(folder: Path) -> None:
+    """It moves when whoever paused it says so."""
+    made = drive(folder)
+    id = made.add("letter", 3)
+
+    class Breaks(Quiet):
+        def send_time_slice(self, id: str) -> bool:
+            raise StoreUnavailable
+
+    QueueRun(made.engine.sending, Breaks(made.engine)).run()
+    assert made.store.mailout(id).pauses_in_a_row == 1
+    actions.pause(made.store, id)
+    for _ in range(2):
+        assert made.engine.alert_sender.look() == []
+        made.clock.sleep(2 * 3600)
+
+
 def test_the_unforeseen_is_told_after_the_others_had_their_turn(folder: Path) -> None:
     made = drive(folder)
     broken, fine = made.add("broken", 3, priority=1), made.add("fine", 3)
@@ -292,24 +362,26 @@ def test_a_report_that_cannot_be_written_costs_no_other_mailout_its_turn(folder:
     assert {made.store.mailout(id).status for id in (first, second)} == {Status.COMPLETED}
 
 
+@pytest.mark.parametrize("error", [RuntimeError, StoreError, StoreUnavailable])
 def test_an_audience_that_cannot_be_frozen_ahead_costs_no_other_mailout_its_turn(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
     made = drive(folder)
     fine = made.add("fine", 3)
     planned = NewMailout(id="planned", kind=Kind.MARKDOWN, ref="planned", scheduled_at=NOON + 9999)
     made.store.enqueue(planned)
     made.store.set_content("planned", keep_content(made.store, Content("s", "<p>b</p>", "b")), "s")
-    monkeypatch.setattr(made.engine.sending, "freeze", freeze_unless("planned", made.engine.sending.freeze))
-    with pytest.raises(RuntimeError, match="planned"):
+    frozen = freeze_unless("planned", made.engine.sending.freeze, error)
+    monkeypatch.setattr(made.engine.sending, "freeze", frozen)
+    with pytest.raises(error, match="planned"):
         made.run()
     assert made.store.mailout(fine).status is Status.COMPLETED
 
 
-def freeze_unless(broken: str, freeze: Callable[[str], Any]) -> Callable[[str], Any]:
+def freeze_unless(broken: str, freeze: Callable[[str], Any], error: type[Exception]) -> Callable[[str], Any]:
     def frozen(id: str) -> Any:
         if id == broken:
-            raise RuntimeError(id)
+            raise error(id)
         return freeze(id)
 
     return frozen
@@ -328,6 +400,8 @@ def test_failures_left_are_a_failed_mailout_and_retry_sends_to_those_alone(folde
     assert (failed.outcome, failed.ledger.failed) == (MailoutOutcome.FAILED, 2)
     refuse = False
     assert actions.retry(made.store, id) == 2
+    with pytest.raises(UsageError, match=r"nothing to try again\. 2 wait already\."):  # asked twice
+        actions.retry(made.store, id)
     done = made.run_to_the_end(id)
     assert (done.outcome, done.ledger.sent) == (MailoutOutcome.SENT, 20)
     assert set(made.transport.accepted.values()) == {1}
@@ -443,16 +517,21 @@ def test_killed_in_the_middle_of_a_defer_it_goes_on_and_nobody_gets_it_twice(fol
     assert hours == [100, 50]
 
 
-def test_a_store_that_is_away_ends_the_run_and_loses_nothing(folder: Path) -> None:
+def test_a_store_that_is_away_ends_the_run_and_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = drive(folder)
     id = made.add("letter", 5)
 
     class Away(Quiet):
         def send_time_slice(self, id: str) -> bool:
+            monkeypatch.setattr(made.store, "now", Mock(side_effect=StoreUnavailable))
             raise StoreUnavailable
 
     with pytest.raises(StoreUnavailable):
         QueueRun(made.engine.sending, Away(made.engine)).run()
+    monkeypatch.undo()
+    assert made.store.mailout(id).defer_reason is None
     made.clock.sleep(121)
     made.run()
     assert made.store.mailout(id).ledger.sent == 5

@@ -1,0 +1,52 @@
+"""What would stop a letter whose time has not come: its page says so now, while somebody can put it right."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from mailout.base.errors import MailoutError, SourceUnavailable, StoreError
+from mailout.insight.history.history_rows import keep_note, note_value
+from mailout.insight.page_status.writer_notes import refusal
+from mailout.kinds.mailouts.mailouts import MailoutIntake
+from mailout.letters.content.document import Problem
+
+log = logging.getLogger("mailout.requests")
+
+CHECKED_PAGES = "pages checked early"
+"""Among the store's notes: as of which edit."""
+EDIT_SECONDS = 60.0
+"""Notion tells the minute of an edit: within it there may be another."""
+
+
+def check_early(intake: MailoutIntake, later: Mapping[str, float]) -> None:
+    """Pages that ask to be sent later, with their last edits: each once, and again after an edit."""
+    before = {one["ref"]: one["edited"] for one in note_value(intake.store, CHECKED_PAGES)}
+    checked = {ref: edited for ref, edited in later.items() if before.get(ref) == edited}
+    for ref in [ref for ref in later if ref not in checked]:
+        try:
+            is_told = intake.pages.show_findings(ref, _found(intake, ref))
+        except StoreError:
+            raise
+        except SourceUnavailable as error:
+            log.info("%s could not be checked before its time: %s", ref, error)
+            continue
+        if is_told and later[ref] + EDIT_SECONDS <= intake.store.now():
+            checked[ref] = later[ref]
+    if checked != before:
+        keep_note(intake.store, CHECKED_PAGES, [{"ref": ref, "edited": at} for ref, at in checked.items()])
+
+
+def _found(intake: MailoutIntake, ref: str) -> list[Problem]:
+    try:
+        reading = intake.letters.reading(intake.letters.read(ref))
+        stops: list[Exception] = [*intake.refusals(reading)]
+        findings = reading.findings if reading.is_rendered else ()
+    except (StoreError, SourceUnavailable):
+        raise
+    except Exception as error:  # what nobody foresaw must not stop the queue
+        unforeseen = None if isinstance(error, MailoutError) else error
+        log.warning("%s would not be sent: %s", ref, error, exc_info=unforeseen)
+        stops, findings = [error], ()
+    said = (f"This letter would not be sent. {refusal(error, None)}" for error in stops)
+    return [*(Problem("cannot_be_sent", one) for one in said), *findings]

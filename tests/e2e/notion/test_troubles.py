@@ -1,0 +1,115 @@
+"""While Notion cannot be read or written letters wait: an alert, `status` and the page itself say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mailout.app.engine import Engine
+from mailout.base.errors import SourceRefused
+from mailout.insight.history import notion_troubles
+from tests.e2e.conftest import Commands
+from tests.e2e.notion.conftest import PAGE, Build, Notion, mails
+from tests.e2e.notion.test_queue import run_queue
+from tests.stubs.notion_workspace import mailout_page, schema, workspace
+
+REFUSED: dict[str, Any] = {"body": "{}", "times": 1000}
+
+
+def told(engine: Engine) -> list[str]:
+    return [alert.text.split("\n")[0] for alert, _ in engine.alert_sender.look()]
+
+
+def test_a_token_that_is_revoked_is_told_at_once_until_notion_answers(
+    engine_with: Build, notion: Notion
+) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"path": "/v1/", "status": 401, **REFUSED})
+    engine = engine_with()
+    run_queue(engine)
+    (said,) = told(engine)
+    assert said.startswith("Notion cannot be read since ")
+    assert said.endswith("Check NOTION_TOKEN.")
+    notion.stub.script()
+    run_queue(engine_with())
+    assert (told(engine), len(mails(engine))) == ([], 3)
+
+
+def test_a_status_property_that_was_renamed_is_told_at_once(engine: Engine, notion: Notion) -> None:
+    content = workspace(pages={PAGE: mailout_page("Hello", "Ready")})
+    properties = schema(subject="title", Status="status", is_test="checkbox")
+    next(iter(content["databases"].values()))["properties"] = properties
+    notion.stub.load(content)
+    run_queue(engine)
+    (said,) = told(engine)
+    assert said.endswith("has no status or select called 'status'. Add it, or set NOTION_PROP_STATUS.")
+
+
+def test_pages_that_may_not_be_written_are_told_at_once(engine_with: Build, notion: Notion) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"method": "PATCH", "path": "/v1/pages", "status": 403, **REFUSED})
+    engine = engine_with()
+    run_queue(engine)
+    (said,) = told(engine)
+    assert said.startswith("Notion cannot be written since ")
+    notion.stub.script()
+    run_queue(engine_with())
+    assert (told(engine), notion.statuses()[-1]) == ([], "Send")
+
+
+def test_a_note_that_could_not_be_written_once_is_no_trouble(
+    engine_with: Build, notion: Notion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing waits to be written any more: there would never be a success to end it."""
+    monkeypatch.setattr(notion_troubles, "PASSING_SECONDS", 0.0)
+    notion.stub.script({"path": "/v1/comments", "status": 503, "times": 1000})
+    engine = engine_with()
+    engine.pages.show_planned(PAGE, 0.0)
+    assert len(told(engine)) == 1
+    run_queue(engine_with())
+    assert told(engine) == []
+
+
+def test_a_page_that_stays_unreadable_says_so_once(
+    engine_with: Build, notion: Notion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"path": f"/v1/blocks/{PAGE}", "status": 502, **REFUSED})
+    engine = engine_with()
+    run_queue(engine)
+    assert (told(engine), notion.comments()) == ([], [])
+    monkeypatch.setattr(notion_troubles, "PASSING_SECONDS", 0.0)  # ten minutes later
+    for _ in range(2):
+        run_queue(engine)
+    (comment,) = notion.comments()
+    assert comment.startswith("Waits for a person: this page cannot be read. Reading the blocks of ")
+    assert comment.endswith("It is tried again every minute.")
+    (said,) = told(engine)
+    assert said.startswith(f"The page {PAGE} waits since ")
+    notion.stub.script()
+    run_queue(engine)
+    assert (told(engine), len(mails(engine))) == ([], 3)
+    assert "It no longer waits." in str(notion.stub.comments(PAGE))
+
+
+def test_who_gives_up_notion_hears_no_more_of_it(engine_with: Build, notion: Notion) -> None:
+    notion.stub.script({"path": "/v1/", "status": 401, **REFUSED})
+    engine = engine_with()
+    run_queue(engine)
+    assert told(engine) != []
+    run_queue(engine_with(NOTION_TOKEN=""))
+    assert told(engine) == []
+
+
+def test_status_says_what_letters_wait_for(mailout: Commands) -> None:
+    mailout.people("ana@example.org")
+    store = mailout.store()
+    why = SourceRefused("Notion answered 401.", remedy="Check NOTION_TOKEN.")
+    notion_troubles.keep(store, notion_troubles.READING, {"": why})
+    store.close()
+    said = " ".join(mailout("status").out.split())
+    assert "Notion cannot be read since " in said
+    assert "Notion answered 401. Check NOTION_TOKEN." in said
+    (told,) = mailout("status", "--json").data["notion"]
+    assert (told["what"], told["why"]) == ("Notion cannot be read", str(why))
