@@ -88,7 +88,7 @@ def _store(settings: Settings, clock: Clock) -> Iterator[Check]:
 
 
 def _journals(settings: Settings, store: Store) -> Iterator[Check]:
-    require_known(store, wiring.journals_of(settings).look())
+    require_known(store, wiring.journals_of(settings, store).look())
     yield Check("journals", "ok", "the store knows all that this machine has sent")
 
 

@@ -15,7 +15,13 @@ from pathlib import Path
 from mailout.app.single_mails_hold import SingleMailsHold
 from mailout.base.addresses import LEFT_OUT
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, SourceUnavailable, StoreError, StoreRolledBack, UsageError
+from mailout.base.errors import (
+    SourceUnavailable,
+    StoreError,
+    StoreRolledBack,
+    StoreUnavailable,
+    UsageError,
+)
 from mailout.base.settings import Settings
 from mailout.insight.page_status.updates import PageReports
 from mailout.insight.reporting.rows import CsvPart
@@ -157,11 +163,12 @@ class Sending:
         sender = self._new_sender(self._composer(mailout), watchers, mailout.retry_plan)
         try:
             report = sender.run(id, deadline=self._deadline(seconds))
-        except HomeUnwritable:
-            self._release(id)
-            raise
         except StoreRolledBack as error:  # it neither is being sent nor goes on by itself
             defer(self.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
+            raise
+        except StoreError as error:
+            if type(error) is not StoreUnavailable:  # one that does not answer cannot be told
+                self._release(id)
             raise
         finally:
             self._sender = None

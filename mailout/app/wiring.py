@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,10 +20,11 @@ from mailout.adapters.sqlite import SqliteStore
 from mailout.app.engine import Engine
 from mailout.app.sending import Sending
 from mailout.base.clock import Clock, SystemClock
-from mailout.base.errors import SettingsError, UsageError
+from mailout.base.errors import SettingsError, StoreRolledBack, UsageError
 from mailout.base.private_files import keep_private, make_home
 from mailout.base.settings import Settings, load_settings
 from mailout.insight.alerts.sender import AlertSender
+from mailout.insight.history import history_rows
 from mailout.insight.metrics.counted import counted
 from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.updates import PageReports
@@ -34,6 +36,7 @@ from mailout.kinds.mailouts.readiness import EmailsForTests
 from mailout.letters.content.notion.page import NotionPage
 from mailout.letters.content.port import MediaStore, Source
 from mailout.letters.content.refs import names_a_file, page_id_of
+from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.port import REHEARSING, Journals, Transport
 from mailout.outbox.feedback.suppression import SuppressionList
 from mailout.outbox.queue.deferrals import Deferrals
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from mailout.adapters.sns_topics import SnsTopics
     from mailout.adapters.sqs import SqsQueue
     from mailout.insight.retention.archive_file import ArchiveFolder
+
+SQLITE_JOURNALS = "sqlite"
+"""The folder of the journals for the SQLite file; the others are named after Supabase's host."""
 
 
 def build(
@@ -80,7 +86,7 @@ def build(
         settings=settings,
         store=store,
         transport=transport,
-        journals=journals or journals_of(settings),
+        journals=journals or journals_of(settings, store),
         clock=clock,
         limits=limits,
         worker=worker or f"{socket.gethostname()}-{os.getpid()}",
@@ -118,14 +124,36 @@ def open_store(settings: Settings, clock: Clock | None = None) -> Store:
     return counted(SqliteStore(make_home(settings.mailout_home) / "mailout.db", clock), clock)
 
 
-def journals_of(settings: Settings) -> FileJournals:
-    """Those of this machine's senders."""
-    return FileJournals(make_home(settings.mailout_home) / "journal" / _place(settings))
+def journals_of(settings: Settings, store: Store) -> FileJournals:
+    """Those of this machine's senders, a folder for each store: another one would not know their sessions."""
+    folder = make_home(settings.mailout_home) / "journal"
+    if not settings.supabase_url:
+        return FileJournals(folder / SQLITE_JOURNALS)
+    return FileJournals(partial(_journal_folders, folder, urlsplit(settings.supabase_url).netloc, store))
 
 
-def _place(settings: Settings) -> str:
-    """Which store the journals speak of: another one would not know their sessions."""
-    return urlsplit(settings.supabase_url).netloc if settings.supabase_url else "sqlite"
+def _journal_folders(folder: Path, host: str, store: Store) -> Sequence[Path]:
+    """The store says which: a backup that is restored under another address is still compared with them."""
+    if (name := history_rows.journal_folder(store)) is None:
+        history_rows.keep_journal_folder(store, _first_folder(folder, host, store))
+        name = history_rows.journal_folder(store) or host
+    return list(dict.fromkeys([folder / name, folder / host]))
+
+
+def _first_folder(folder: Path, host: str, store: Store) -> str:
+    """Of a store that does not say: its host's. If there is none, it may be an old backup of another's."""
+    others = {one.name: FileJournals(one).look() for one in folder.glob("*") if one.name != SQLITE_JOURNALS}
+    others = {name: journals for name, journals in others.items() if journals}
+    if host in others or (folder / host).exists() or not others:
+        return host
+    for name, journals in others.items():
+        if any(outbox_rows.sender_session(store, journal.session) for journal in journals):
+            return name
+    raise StoreRolledBack(
+        f"{host} may be a backup of {' or '.join(others)}, for which this machine has sent.",
+        remedy="Nothing is sent, so that nobody gets a letter twice. If it is a backup, docs/surviving.md"
+        f" says what to do first. Then, or if it is another project: mkdir '{folder / host}'",
+    )
 
 
 def limits_of(settings: Settings) -> Limits:

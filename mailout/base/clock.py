@@ -13,6 +13,15 @@ YEAR_3000 = 32_503_680_000.0
 """From here on a time is a mistake, or means “never”; soon after, calendars end."""
 
 
+_OFF_LINUX = getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC)  # macOS; others
+_MONOTONIC: int = getattr(time, "CLOCK_BOOTTIME", _OFF_LINUX)
+
+
+def monotonic() -> float:
+    """Never goes back, and counts the time in which the machine slept: `time.monotonic` leaves it out."""
+    return time.clock_gettime(_MONOTONIC)
+
+
 class SystemClock:
     """The machine's own clocks."""
 
@@ -20,14 +29,14 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return monotonic()
 
     def sleep(self, seconds: float) -> None:
         """Wakes on time: the last moment is spent awake."""
-        until = time.monotonic() + seconds
+        until = monotonic() + seconds
         if seconds > WAKES_LATE:
             time.sleep(seconds - WAKES_LATE)
-        while time.monotonic() < until:
+        while monotonic() < until:
             time.sleep(0)
 
 

@@ -204,6 +204,13 @@ def test_written_pages_are_replaced_whole_and_have_their_time(store: Store, fact
     assert history_rows.written_pages(store) == WrittenPages(NOON + 90, [second])
 
 
+def test_the_first_one_to_say_which_journals_are_a_stores_is_heard(store: Store) -> None:
+    assert history_rows.journal_folder(store) is None
+    for name in ("one.supabase.co", "mail.example.org"):
+        history_rows.keep_journal_folder(store, name)
+        assert history_rows.journal_folder(store) == "one.supabase.co"
+
+
 def test_refusals_are_counted_by_reason_and_only_the_latest_kinds_are_kept(
     store: Store, factory: StoreFactory
 ) -> None:

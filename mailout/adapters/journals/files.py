@@ -15,9 +15,10 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from stat import S_ISREG
 
@@ -92,11 +93,11 @@ class FileJournal:
             except OSError as error:
                 log.warning("answers could not be written to the journal; the store is told: %s", error)
 
-    def close(self, last_step: int) -> None:
+    def close(self, answered_step: int) -> None:
         """In the place of its first lines, where there surely is room; what is not needed is given back."""
         with self._lock:
             if self._fd is not None:
-                _mark_closed(self._fd, self._path, last_step, self._begin)
+                _mark_closed(self._fd, self._path, answered_step, self._begin)
         self.abandon()
 
     def abandon(self) -> None:
@@ -131,16 +132,22 @@ class FileJournal:
 class FileJournals:
     """Fulfils `Journals`."""
 
-    def __init__(self, directory: Path, boot_id: str | None = None) -> None:
-        self._directory = directory
+    def __init__(self, found: Path | Callable[[], Sequence[Path]], boot_id: str | None = None) -> None:
+        """In this directory; or in those that are found when they are needed, new ones in the first."""
+        self._found = found
         self._boot_id = this_boot() if boot_id is None else boot_id
 
+    @cached_property
+    def _directories(self) -> Sequence[Path]:
+        return [self._found] if isinstance(self._found, Path) else self._found()
+
     def open(self, session: str) -> FileJournal:
+        directory = self._directories[0]
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            return FileJournal(self._directory / session, self._boot_id)
+            directory.mkdir(parents=True, exist_ok=True)
+            return FileJournal(directory / session, self._boot_id)
         except OSError as error:
-            raise HomeUnwritable.because(self._directory, error) from error
+            raise HomeUnwritable.because(directory, error) from error
 
     @contextmanager
     def dead(self) -> Iterator[Sequence[DeadJournal]]:
@@ -166,7 +173,7 @@ class FileJournals:
         return found
 
     def _paths(self) -> Sequence[Path]:
-        there = sorted(self._directory.glob("*")) if self._directory.is_dir() else ()
+        there = (path for directory in self._directories for path in sorted(directory.glob("*")))
         return [path for path in there if _SESSION.fullmatch(path.name)]
 
     def _drop_old(self, ours: Mapping[Path, int]) -> None:
@@ -176,15 +183,15 @@ class FileJournals:
             if self._read(path, ours[path]).closed_at_step is not None:
                 path.unlink()
 
-    def forget(self, session: str, last_step: int) -> None:
-        path = self._directory / session
+    def forget(self, session: str, answered_step: int) -> None:
+        path = next((one for one in self._paths() if one.name == session), Path(session))
         try:
             fd = os.open(path, os.O_RDWR)
         except OSError as error:
             log.warning("the journal %s could not be marked as done: %s", path, error)
             return
         try:
-            _mark_closed(fd, path, last_step, 0)
+            _mark_closed(fd, path, answered_step, 0)
         finally:
             os.close(fd)
 
@@ -231,9 +238,9 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-def _mark_closed(fd: int, path: Path, last_step: int, at: int) -> None:
+def _mark_closed(fd: int, path: Path, answered_step: int, at: int) -> None:
     """If it cannot be: the next start finds that the store knows all of it already."""
-    data = lines.closed(last_step)
+    data = lines.closed(answered_step)
     try:
         _write(fd, data, at)
         os.ftruncate(fd, at + len(data))

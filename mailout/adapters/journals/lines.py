@@ -4,7 +4,7 @@
 <crc32> call <id> <epoch> [<id> <epoch> …]        before a transport call: all of its messages
 <crc32> done <id> <epoch> <provider's id>         after it: accepted (the id percent-encoded)
 <crc32> void <id> <epoch>                         after it: surely not accepted
-<crc32> closed <last step>                        all of it is in the store
+<crc32> closed <step> answered                    all of it is in the store, which had answered that step
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ GROWTH_BYTES = 64 * 1024
 """A journal grows by so much at a time: a full disk is met there, and not in the middle of a line."""
 VERSION = "2"
 _LINE = re.compile(
-    r"journal \S+ \S+ \S+|call( \S+ \d{1,9})+|done \S+ \d{1,9} \S*|void \S+ \d{1,9}|closed \d{1,9}", re.ASCII
+    r"journal \S+ \S+ \S+|call( \S+ \d{1,9})+|done \S+ \d{1,9} \S*|void \S+ \d{1,9}"
+    r"|closed \d{1,9}( answered)?",
+    re.ASCII,
 )
 
 
@@ -44,8 +46,8 @@ def answered(accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> bytes:
     return b"".join([*done, *(_line("void", a.id, str(a.epoch)) for a in void)])
 
 
-def closed(last_step: int) -> bytes:
-    return _line("closed", str(last_step))
+def closed(answered_step: int) -> bytes:
+    return _line("closed", str(answered_step), "answered")
 
 
 def _line(*words: str) -> bytes:
@@ -69,7 +71,7 @@ def read(session: str, data: bytes, boot_id: str, file: stat_result) -> DeadJour
         if words is None:
             incomplete = incomplete or f"its line {number} is damaged"
         elif words[0] == "closed":
-            end = int(words[1])
+            end = int(words[1]) if words[2:] else 0  # older ones name a step that the store may not have had
             break  # what lies behind is left over from before
         elif words[0] == "call":
             called.update(_attempts(words[1:]))

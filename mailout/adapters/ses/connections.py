@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,8 @@ from botocore.utils import get_environ_proxies
 from httptools import HttpParserError, HttpResponseParser
 from urllib3.util import wait_for_read
 from urllib3.util.ssltransport import SSLTransport
+
+from mailout.base.clock import monotonic
 
 PORTS = {"http": 80, "https": 443}
 SUCCESS = 200
@@ -41,7 +42,7 @@ class Call:
     written: bool = False  # it was handed to the socket: from here on it may have been accepted
 
     def seconds_remaining(self) -> float:
-        seconds = self.deadline - time.monotonic()
+        seconds = self.deadline - monotonic()
         if seconds <= 0:
             raise TimeoutError("timed out")
         return seconds
@@ -139,7 +140,7 @@ class Connections:
             sock.close()
         else:
             with self._lock:
-                self._idle.append((time.monotonic(), sock))
+                self._idle.append((monotonic(), sock))
         return answer
 
     def close(self) -> None:
@@ -155,13 +156,13 @@ class Connections:
                 if not self._idle:
                     return None
                 since, sock = self._idle.pop()
-            if time.monotonic() - since <= self._max_idle and not wait_for_read(sock, 0):
+            if monotonic() - since <= self._max_idle and not wait_for_read(sock, 0):
                 return sock
             sock.close()
 
     def _connect_in_time(self, call: Call) -> Any:
         """Late, nothing may be written: the answer could come after the sender's lease."""
-        connecting = Call(min(call.deadline, time.monotonic() + self._connect_limit))
+        connecting = Call(min(call.deadline, monotonic() + self._connect_limit))
         try:
             sock = self._connect(connecting)
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from base64 import b64encode
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from mailout.adapters.ses.answers import accepted, bulk_entries, refused, unansw
 from mailout.adapters.ses.client import SEND, SEND_BULK, SesClient
 from mailout.adapters.ses.connections import Call
 from mailout.adapters.ses.letters import BULK_ENTRIES, SesLetter, bulk_batches, letter_of
-from mailout.base.clock import SystemClock
+from mailout.base.clock import SystemClock, monotonic
 from mailout.base.errors import SettingsError
 from mailout.base.settings import Settings
 from mailout.outbox.delivery import error_codes
@@ -89,7 +88,7 @@ class SesTransport:
 
     def _deliver(self, batches: Iterable[Sequence[SesLetter]]) -> Iterator[tuple[int, Outcome]]:
         """The calls of one `send`, within one time limit: each letter's index and outcome."""
-        deadline = time.monotonic() + self.config.call_limit
+        deadline = monotonic() + self.config.call_limit
         halt: Outcome | None = None
         waiting = deque(batches)
         while waiting:
@@ -121,7 +120,7 @@ class SesTransport:
 
     def _call(self, batch: Sequence[SesLetter], deadline: float) -> Sequence[Outcome] | Outcome:
         """One request: an outcome for each letter, or one for the whole call."""
-        if deadline - time.monotonic() < self.config.call_limit / 2:
+        if deadline - monotonic() < self.config.call_limit / 2:
             return error_map.classify("NotWritten", "There was not enough time for this call.", None, False)
         if len(batch) == 1 and (self.config.mode is not SesMode.BULK or not batch[0].fits_bulk):
             answer = self._ask(SEND, self._single(batch[0]), deadline)

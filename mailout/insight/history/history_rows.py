@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypedDict
 
 from mailout.base.ids import message_id
 from mailout.base.select import Reads, Table, View, Writes, among, every, first
 from mailout.insight.history.port import (
+    JOURNAL_FOLDER,
     PAUSED_PAGES,
     WRITTEN_PAGES,
     Act,
@@ -197,6 +198,17 @@ def keep_paused_pages(store: Writes, refs: Sequence[str]) -> None:
 def paused_pages(store: Reads) -> Sequence[str]:
     """On which a note says that everything is paused."""
     return [one["ref"] for one in note_value(store, PAUSED_PAGES)]
+
+
+def keep_journal_folder(store: Writes, name: str) -> None:
+    """Once, and in every backup: what the folder of this store's journals is called, on every machine."""
+    note: _Note = {"name": JOURNAL_FOLDER, "at": 0.0, "value": [{"name": name}]}
+    store.put(replace(NOTE_TABLE, once=True), [note])
+
+
+def journal_folder(store: Reads) -> str | None:
+    """None: no sender has asked yet."""
+    return next((str(one["name"]) for one in note_value(store, JOURNAL_FOLDER)), None)
 
 
 def keep_run(store: Writes, id: str, run_id: str) -> None:

@@ -16,7 +16,7 @@ EVENTS_COME_FOR = 14 * 86_400.0
 """How long after its end a mailout's counts are kept over time: what comes later is rare."""
 NOTIFICATIONS_COUNTED = 10_000
 """So many of the latest are in `read_notification_states`."""
-WRITTEN_PAGES, PAUSED_PAGES = "written_pages", "paused_pages"
+WRITTEN_PAGES, PAUSED_PAGES, JOURNAL_FOLDER = "written_pages", "paused_pages", "journal_folder"
 """The names of the notes that hold them."""
 REFUSALS_KEPT = 100
 """Kinds of refusals, the latest: strangers choose some of the words."""

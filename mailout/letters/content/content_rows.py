@@ -26,5 +26,8 @@ def keep_content(store: Writes, content: Content) -> str:
 def content(store: Reads, content_hash: str) -> Content:
     found = first(store, CONTENTS, {"hash": content_hash})
     if found is None:
-        raise NotFound(f"There is no content {content_hash}.")
+        raise NotFound(
+            f"The store has no content {content_hash}.",
+            remedy="Try again. If it stays so, restore the table contents, or cancel what was to be sent.",
+        )
     return found

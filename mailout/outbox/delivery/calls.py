@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, MailoutError, StoreUnavailable
+from mailout.base.errors import HomeUnwritable, MailoutError, StoreError, StoreUnavailable
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
@@ -53,13 +53,13 @@ class Caller:
         self._results: list[tuple[float, Result]] = []  # and when they were known
         self._withdrawn: list[Attempt] = []
         self.journal: Journal | None = None
-        self.lease_until = 0.0
+        self._call_until = (0.0, 0.0)  # on the monotonic clock, and on the wall
         self.filled = 0.0  # how many messages the last calls held
         self.call_time = CallTime()  # of all
         self.throttled = threading.Event()
         self.refused: Outcome | None = None
         self.quota: Outcome | None = None
-        self.unwritable: HomeUnwritable | None = None  # the journal: nothing may be called without it
+        self.broken: StoreError | None = None  # the journal, or a content: nothing can be called without it
         self.failures_in_a_row = 0  # calls, and each message that is in doubt
         self.last_failure: Outcome | None = None
         self._unverified = 0  # recipients of a mailout, in a row
@@ -72,10 +72,7 @@ class Caller:
     @property
     def must_end(self) -> bool:
         return (
-            self.refused is not None
-            or self.quota is not None
-            or self.unwritable is not None
-            or self.circuit_open
+            self.refused is not None or self.quota is not None or self.broken is not None or self.circuit_open
         )
 
     @property
@@ -83,6 +80,12 @@ class Caller:
         return self.failures_in_a_row >= self._options.circuit_failures > 0
 
     # ── for the sender ──
+
+    def renew_lease(self, asked_at: float, wall: float) -> None:
+        """A step that was asked then is answered: calls may begin until its lease is nearly over."""
+        timing = self._options.timing
+        usable = timing.lease - timing.call_limit - timing.margin
+        self._call_until = (asked_at + usable, wall + usable)
 
     def peek(self) -> tuple[Sequence[Result], Sequence[Attempt]]:
         """What has ended and is not recorded yet."""
@@ -120,26 +123,36 @@ class Caller:
                 self._clock.sleep(earliest - JOURNAL_AHEAD_SECONDS - now)
                 now = self._clock.monotonic()
                 earliest = max(start, self._starts.earliest(size, now))
-        timing = self._options.timing
-        if self.must_end or earliest >= self.lease_until - timing.call_limit - timing.margin:
+        if self.must_end or self._is_lease_over(earliest):
             return None
         begun = self._starts.add(size, earliest)
         return lambda: self._call(prepared, begun)
 
+    def _is_lease_over(self, at: float) -> bool:
+        """By either clock: that a virtual machine stood still, only the wall clock may tell."""
+        until, wall = self._call_until
+        return at >= until or self._clock.now() >= wall
+
     def _call(self, prepared: PreparedCall, start: Start) -> None:
-        journal = self.journal
+        journal, attempts = self.journal, [row.attempt for row in prepared.rows]
         if journal is not None:
             try:
-                journal.call([row.attempt for row in prepared.rows])
+                journal.call(attempts)
             except HomeUnwritable as error:
                 start.began(self._clock.monotonic())  # it never will; those behind it must not wait for it
                 with self._lock:
-                    self.unwritable = self.unwritable or error
-                    self._withdrawn.extend(row.attempt for row in prepared.rows)
+                    self.broken = self.broken or error
+                    self._withdrawn.extend(attempts)
                 return
         self._clock.sleep(start.at - self._clock.monotonic())
         began = self._clock.monotonic()
         start.began(began)
+        if self._is_lease_over(began):  # the machine slept meanwhile: others may have sent these
+            if journal is not None:
+                journal.answered({}, attempts)
+            with self._lock:
+                self._withdrawn.extend(attempts)
+            return
         outcomes = self._transport.send(prepared.mails)
         self._keep(prepared.rows, outcomes, self._clock.monotonic() - began, journal)
 
@@ -150,9 +163,11 @@ class Caller:
             try:
                 mails.append(self._compose(row))
                 good.append(row)
-            except StoreUnavailable:  # its content could not be read just now: that is not its fault
+            except StoreError as error:  # its content could not be read: that is not its fault
                 with self._lock:
                     self._withdrawn.append(row.attempt)
+                    if not isinstance(error, StoreUnavailable):  # which the next step waits for
+                        self.broken = self.broken or error
             except (MailoutError, KeyError) as error:
                 outcome = Outcome(
                     OutcomeKind.INVALID,

@@ -98,6 +98,8 @@ class SingleComposer:
         values = {**row.variables, **own}
         if described := row.variables.get(SIGNED_LINK):
             values[SIGNED_LINK] = self._secret_link(SignedLink.read(described))
+        if not row.content_hash:  # its recipient was forgotten while it was in doubt
+            raise UsageError("its content was erased.")
         content = self._content(row.content_hash)
         if VIEW_URL in content.html_segments.names:
             values[VIEW_URL] = self.view_url(row.content_hash)

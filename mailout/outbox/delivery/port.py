@@ -59,7 +59,7 @@ class DeadJournal:
     called: frozenset[Attempt] = frozenset()
     accepted: Mapping[Attempt, str] = field(default_factory=dict)
     void: frozenset[Attempt] = frozenset()
-    closed_at_step: int | None = None  # it ended properly
+    closed_at_step: int | None = None  # it ended properly, and the store had answered this step
     incomplete: str | None = None  # why lines may be missing from it: then only `accepted` counts
     place: str = ""  # where a person finds it
 
@@ -216,8 +216,8 @@ class Journal(Protocol):
         """
         ...
 
-    def close(self, last_step: int) -> None:
-        """Everything in it is recorded in the store."""
+    def close(self, answered_step: int) -> None:
+        """Everything in it is recorded in the store, which surely has had this step."""
         ...
 
     def abandon(self) -> None:
@@ -237,6 +237,6 @@ class Journals(Protocol):
         """All of them, also those of the living and those that somebody else looks at."""
         ...
 
-    def forget(self, session: str, last_step: int) -> None:
+    def forget(self, session: str, answered_step: int) -> None:
         """What it knew is in the store now."""
         ...

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mailout.base.errors import StoreRolledBack
 from mailout.outbox.delivery import outbox_rows
-from mailout.outbox.delivery.port import DeadJournal, Journals, Outbox
+from mailout.outbox.delivery.port import DeadJournal, Journals, Outbox, SenderSession
 from mailout.outbox.delivery.protocol import Pace, Result, Step
 from mailout.outbox.delivery.states import State
 
@@ -27,17 +27,18 @@ def reap(store: Outbox, journals: Journals, grace: float, *, check_closed: bool 
     """Give up dead senders, first by the journals of this machine, which know what was never called.
 
     The answer: how many messages became unknown without a journal. `check_closed`: the store must know the
-    session of every journal, also of those that ended properly and those that another process looks at.
+    session of every journal and the steps it has answered, also of those that ended properly and those that
+    another process looks at.
     """
     if check_closed:
-        acted = [journal for journal in journals.look() if _did_something(journal)]
-        _refuse([one for one in acted if outbox_rows.sender_session(store, one.session) is None])
+        _refuse([one for one in journals.look() if _is_ahead(one, _known(store, one))])
     with journals.dead() as dead:
         unfinished = [journal for journal in dead if journal.closed_at_step is None]
         require_known(store, unfinished)
         for journal in unfinished:
             _clear(store, journal)
-            journals.forget(journal.session, RECOVERY_STEP)
+            known = _known(store, journal)
+            journals.forget(journal.session, known["step_no"] if known else 0)
     lost = store.reap(grace)
     if lost:
         log.warning("%d messages are unknown: their sender disappeared from another machine", lost)
@@ -61,10 +62,10 @@ def _refuse(ahead: Sequence[DeadJournal]) -> None:
 
 
 def _knows_more(store: Outbox, journal: DeadJournal) -> bool:
-    known = outbox_rows.sender_session(store, journal.session)
-    if known is None:
-        return _did_something(journal)
-    if not journal.called or known["is_archived"]:
+    known = _known(store, journal)
+    if _is_ahead(journal, known):
+        return True
+    if known is None or not journal.called or known["is_archived"]:
         return False
     epochs = outbox_rows.epochs(store, [attempt.id for attempt in journal.called])
     may_be_erased = store.now() - known["opened_at"] >= KEPT_SECONDS
@@ -74,8 +75,15 @@ def _knows_more(store: Outbox, journal: DeadJournal) -> bool:
     )
 
 
-def _did_something(journal: DeadJournal) -> bool:
-    return bool(journal.called) or journal.closed_at_step is not None
+def _known(store: Outbox, journal: DeadJournal) -> SenderSession | None:
+    return outbox_rows.sender_session(store, journal.session)
+
+
+def _is_ahead(journal: DeadJournal, known: SenderSession | None) -> bool:
+    """It did something, and the store has lost its session, or steps that it had answered."""
+    if known is None:
+        return bool(journal.called) or journal.closed_at_step is not None
+    return known["step_no"] < (journal.closed_at_step or 0)
 
 
 def _clear(store: Outbox, journal: DeadJournal) -> None:

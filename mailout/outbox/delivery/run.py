@@ -56,8 +56,8 @@ class Run:
 
     def _ending(self, reply: StepReply | None) -> RunReport | None:
         """Whether this is the end, and why."""
-        if self.caller.unwritable is not None:
-            raise self.caller.unwritable
+        if self.caller.broken is not None:
+            raise self.caller.broken
         refused = self.caller.refused
         if refused is not None:
             return RunReport(Ended.REFUSED, self.session.ledger, outcome=refused)
@@ -191,7 +191,9 @@ class Run:
         while True:
             # What a lost step may have begun is fetched (and withdrawn) before the session closes.
             close = not self.session.has_lost_step
-            if self.session.step(0, close=close) is not None and close:
+            reply = self.session.step(0, close=close, fenced_is_fine=True)
+            # Fenced, and told all the same: closed by a step whose answer was lost, or given up.
+            if reply is not None and (close or reply.fenced):
                 break
             if (in_haste or self.stop.is_set()) and self.clock.monotonic() > give_up:
                 raise StoreUnavailable(

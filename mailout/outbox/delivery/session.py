@@ -61,6 +61,7 @@ class Session:
         self._id = ""
         self._journal: Journal | None = None
         self._n = 0
+        self._answered = 0  # the last step that the store has taken and answered
         self._cursor = 0
         self._cursor_since = 0.0
         self._offsets: list[float] = []
@@ -90,12 +91,12 @@ class Session:
             lease=self.options.timing.lease,
         )
         self._recover = False
-        self._n = 0
+        self._n = self._answered = 0
         self._open_journal()
         self._compare_clocks()
         self._cursor, self._cursor_since = 0, self.clock.monotonic()
         self.last_good = self.clock.monotonic()
-        self.caller.lease_until = self.last_good + self.options.timing.lease
+        self.caller.renew_lease(self.last_good, self.clock.now())
 
     def _open_journal(self) -> None:
         """Without one nothing is sent, and the session ends."""
@@ -128,14 +129,14 @@ class Session:
         self.release_unstarted()
         self.pool.join(self.options.timing.call_limit + self.options.timing.margin)
         self.release_unstarted()  # what lost its slot meanwhile
-        self._drain_results_into_store()
-        self.close_journal()
-        self.open_when_it_answers()
+        if self._drain_results_into_store():
+            self.close_journal()
+            self.open_when_it_answers()
 
     def close_journal(self) -> None:
         """All that it knows is in the store."""
         if self._journal is not None:
-            self._journal.close(self._n)
+            self._journal.close(self._answered)
 
     def abandon_journal(self) -> None:
         """It knows more than the store: the next sender learns from it."""
@@ -145,14 +146,18 @@ class Session:
     def release_unstarted(self) -> None:
         self._withdraw.extend(row.attempt for row in self.pool.take_back())
 
-    def _drain_results_into_store(self) -> None:
-        """Results count by epoch, also from a session that was given up; keep trying until they are in."""
-        while True:
+    def _drain_results_into_store(self) -> bool:
+        """Results count by epoch, also from a session that was given up; keep trying until they are in.
+
+        False: it was asked to end, and its last step tells them.
+        """
+        while not self.stop.is_set():
             results, withdrawn = self.caller.peek()
             if not results and not withdrawn and not self._withdraw:
-                return
+                return True
             if self.step(0, fenced_is_fine=True) is None:
-                self.clock.sleep(pause_after(self.outages))
+                pause(self.clock, self.stop, pause_after(self.outages))
+        return False
 
     # ── one step ──
 
@@ -166,7 +171,7 @@ class Session:
         self._n += 1
         throttled = self.caller.throttled.is_set()
         self.caller.throttled.clear()
-        asked_at = self.clock.monotonic()
+        asked_at, wall = self.clock.monotonic(), self.clock.now()
         try:
             reply = self.store.step(
                 Step(
@@ -206,7 +211,8 @@ class Session:
                 self._reopen()
                 return None
             return reply
-        self._good(reply, asked_at)
+        self._answered = self._n
+        self._good(reply, asked_at, wall)
         return reply
 
     def _unanswered(self, error: StoreUnavailable) -> None:
@@ -235,11 +241,11 @@ class Session:
         for observer in self.observers if pairs or reply.ledger else ():
             observer.recorded(pairs, reply.ledger)
 
-    def _good(self, reply: StepReply, asked_at: float) -> None:
+    def _good(self, reply: StepReply, asked_at: float, wall: float) -> None:
         """Learn from the answer: the lease, the clocks, and what the lost step had begun."""
         received = self.clock.monotonic()
         self.last_good = asked_at
-        self.caller.lease_until = asked_at + self.options.timing.lease
+        self.caller.renew_lease(asked_at, wall)
         trip = received - asked_at
         self.round_trip = trip if not self.round_trip else 0.8 * self.round_trip + 0.2 * trip
         self._offsets = [*self._offsets[-19:], received - reply.now]

@@ -91,6 +91,22 @@ def test_it_sends_what_is_there_and_what_comes(engine: Engine, clock: Busy) -> N
     assert not engine.store.single_mails_waiting(rehearsal=True).is_served
 
 
+def test_one_whose_recipient_was_forgotten_while_it_was_in_doubt_holds_up_no_other(
+    engine: Engine, clock: Busy
+) -> None:
+    forgotten = hand_in(engine, "forgotten")
+    sender = Sender(engine.store, None)
+    sender.begin_one()
+    sender.step(close=True)
+    engine.store.forget("ana@example.org", "forgotten@invalid")
+    clock.sleep(1000)
+    assert engine.store.settle(None, State.PENDING, wait=900, ids=[forgotten]) == 1
+    other = hand_in(engine, "other", email="bo@example.org")
+    send_what_waits(engine.sending)
+    assert outbox_rows.message(engine.store, forgotten)["state"] == State.VALIDATION_FAILED
+    assert outbox_rows.message(engine.store, other)["state"] == State.SENT
+
+
 def test_the_next_run_is_asked_for_late_enough_to_see_this_one_end(engine: Engine, clock: Busy) -> None:
     """Asked for too early, it would take itself for unneeded and end, and mails would wait for the watch."""
     asked: list[float] = []

@@ -144,7 +144,7 @@ def test_of_a_journal_from_before_headers_only_what_was_accepted_counts(tmp_path
     assert journal.called == {ANN, BOB}  # a store that was set back shows by them
     assert journal.incomplete is not None
     (tmp_path / SESSION).write_text("closed 7\n")
-    assert found(tmp_path).closed_at_step == 7
+    assert found(tmp_path).closed_at_step == 0  # the store may not have had the seventh
 
 
 # ── damage ──

@@ -3,11 +3,11 @@
 import contextlib
 import socket
 import threading
-import time
 
 import pytest
 
 from mailout.adapters.ses.connections import Answer, Call, Connections, NotConnectedError
+from mailout.base.clock import monotonic
 
 BODY = b'{"MessageId": "1"}'
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n" + BODY
@@ -48,7 +48,7 @@ def connections_to(url: str) -> Connections:
 def ask(connections: Connections, seconds: float = 30.0) -> Answer:
     head = connections.request_lines("/v2/x")
     request = "\r\n".join([*head, "Host: x", "Content-Length: 2", "", "{}"]).encode()
-    return connections.exchange(request, Call(time.monotonic() + seconds))
+    return connections.exchange(request, Call(monotonic() + seconds))
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bisect
 import random
+import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from itertools import cycle, pairwise
+from itertools import count, cycle, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,12 +19,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailout.adapters.journals.files import FileJournals
-from mailout.base.errors import StoreRolledBack, StoreUnavailable
+from mailout.adapters.sqlite import SqliteStore
+from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreRolledBack, StoreUnavailable
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.delivery.calls import JOURNAL_AHEAD_SECONDS
 from mailout.outbox.delivery.options import Ended
 from mailout.outbox.delivery.port import Mail
 from mailout.outbox.delivery.protocol import (
+    Attempt,
+    Claimed,
     Halt,
     Outcome,
     OutcomeKind,
@@ -32,11 +37,22 @@ from mailout.outbox.delivery.protocol import (
     StepReply,
     Timing,
 )
+from mailout.outbox.delivery.recovery import reap, require_known
 from mailout.outbox.delivery.states import State
 from mailout.outbox.delivery.throttling import Throttling
 from mailout.outbox.queue.mailout import DeferReason
 from tests.clocks import FakeClock
-from tests.unit.outbox.delivery.sending import BUCKETS, MAILOUT, ListTransport, Scene, mail_of, scene
+from tests.contract import scenes
+from tests.unit.outbox.delivery.sending import (
+    BUCKETS,
+    MAILOUT,
+    ListTransport,
+    MemoryJournal,
+    MemoryJournals,
+    Scene,
+    mail_of,
+    scene,
+)
 
 
 @pytest.fixture
@@ -468,6 +484,19 @@ class Flaky:
         return reply
 
 
+class LostEnd(Flaky):
+    """Loses the first closing step, or the answer to it."""
+
+    def __init__(self, store: Any, fault: str | None) -> None:
+        super().__init__(store, {})
+        self.fault = fault
+
+    def step(self, step: Step) -> StepReply:
+        if step.close and self.fault:
+            self.faults, self.fault = {self.steps + 1: self.fault}, None
+        return super().step(step)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     faults=st.dictionaries(st.integers(1, 40), st.sampled_from(["before", "after"]), max_size=25),
@@ -487,6 +516,36 @@ def test_a_store_that_fails_for_a_while_delays_and_never_doubles_or_loses(
         it.store.close()
 
 
+@pytest.mark.parametrize("error", [StoreMismatch(), StoreError("403"), NotFound("no content")])
+@pytest.mark.parametrize("nth", [1, 7])
+def test_a_wrong_answer_while_a_content_is_read_fails_nobody(
+    directory: Path, error: StoreError, nth: int
+) -> None:
+    """It ends the run, which says so; the next one sends to everybody who is left."""
+    it = scene(directory, 12)
+    composed = count(1)
+
+    def compose(row: Claimed) -> Mail:
+        if next(composed) == nth:
+            raise error
+        return mail_of(row)
+
+    with pytest.raises(type(error)):
+        it.sender(compose=compose, rate=5).run(MAILOUT)
+    assert set(it.states()) <= {State.SENT, State.PENDING}
+    assert it.sender().run(MAILOUT).ended is Ended.DONE
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+
+
+def test_an_end_whose_answer_is_lost_is_an_end_and_nobody_was_given_up(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    it = scene(directory, 10)
+    assert it.sender(LostEnd(it.store, "after")).run(MAILOUT).ended is Ended.DONE
+    assert len(it.journals.journals) == 1
+    assert "given up" not in caplog.text
+
+
 def test_a_frozen_sender_that_wakes_after_it_was_given_up_sends_nothing_stale(directory: Path) -> None:
     """SIGSTOP on a virtual clock: a call lasts longer than lease and grace, and somebody reaps."""
     timing = Timing.of(12)
@@ -501,6 +560,65 @@ def test_a_frozen_sender_that_wakes_after_it_was_given_up_sends_nothing_stale(di
     assert report.ended is Ended.DONE
     assert it.transport.accepted == dict.fromkeys(it.people, 1)
     assert it.states() == {State.SENT: 40}  # late results and withdrawals count by epoch
+
+
+def test_a_stop_ends_a_sender_that_was_given_up_also_while_the_store_is_away(directory: Path) -> None:
+    class Away(Flaky):
+        """Goes once it has given the sender up."""
+
+        def step(self, step: Step) -> StepReply:
+            if self.faults:
+                self.steps += 1
+                assert self.steps < 100, "it never ends"
+                sender.stop()
+                raise StoreUnavailable("away")
+            reply = self.store.step(step)
+            self.faults = {1: "before"} if reply.fenced else {}
+            return reply
+
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 3:
+            it.store.reap(-1000.0)  # while it holds others
+
+    it = scene(directory, 40, answer=answer)
+    sender = it.sender(Away(it.store, {}), rate=10)
+    with pytest.raises(StoreUnavailable, match="journal"):
+        sender.run(MAILOUT)
+    assert [journal.closed for journal in it.journals.journals.values()] == [None]
+
+
+@pytest.mark.parametrize("counts_sleep", [True, False])
+def test_a_machine_that_slept_sends_nothing_that_others_have_sent(
+    directory: Path, counts_sleep: bool
+) -> None:
+    """Between journal and call. The clock of a paused virtual machine stands still; only its time is set."""
+    timing = Timing.of(12)
+    slept: list[str] = []
+
+    class Sleepy(MemoryJournal):
+        def call(self, attempts: Sequence[Attempt]) -> None:
+            super().call(attempts)
+            if len(self.called) == 3 and not slept:
+                slept.extend(attempt.id for attempt in attempts)
+                for seconds in (timing.lease + timing.reap_grace + 1, timing.settle_wait):
+                    it.clock.wall += seconds
+                    it.clock.steady += seconds if counts_sleep else 0.0
+                    it.store.reap(timing.reap_grace)
+                messages = outbox_rows.messages(it.store, MAILOUT, states=[State.UNKNOWN])
+                unsent = [
+                    message["id"] for message in messages if not it.transport.accepted[message["email"]]
+                ]
+                it.store.settle(MAILOUT, State.PENDING, wait=timing.settle_wait, ids=unsent)
+                replace(it.sender(timing=timing), journals=MemoryJournals()).run(MAILOUT)
+
+    it = scene(directory, 40)
+    journals: Any = it.journals
+    journals.open = lambda session: journals.journals.setdefault(session, Sleepy())
+    it.sender(rate=10, timing=timing).run(MAILOUT)
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+    assert it.states() == {State.SENT: 40}
+    first = next(iter(it.journals.journals.values()))
+    assert {attempt.id for attempt in first.voided} == set(slept)  # the journal knows that it did not leave
 
 
 @settings(max_examples=30, deadline=None)
@@ -570,6 +688,45 @@ def test_a_store_set_back_to_an_earlier_day_is_refused(directory: Path) -> None:
     with pytest.raises(StoreRolledBack):
         restored.sender().run(MAILOUT)
     assert not restored.transport.accepted
+
+
+@pytest.mark.parametrize("lost", [None, "before", "after"])
+def test_a_backup_from_the_middle_of_the_last_session_is_refused_and_the_newest_store_is_not(
+    directory: Path, lost: str | None
+) -> None:
+    """The backup knows the session, and not what it sent afterwards; the answer to its end may be lost."""
+
+    def answer(mail: Mail, nth: int) -> None:
+        if nth == 20:
+            with closing(sqlite3.connect(directory / "mailout.db")) as store:
+                store.execute("VACUUM INTO ?", (str(directory / "backup.db"),))
+
+    it = scene(directory, 40, answer=answer)
+    journals = FileJournals(directory / "journal")
+    assert (
+        replace(it.sender(LostEnd(it.store, lost), rate=10), journals=journals).run(MAILOUT).ended
+        is Ended.DONE
+    )
+    assert reap(it.store, journals, 0.0, check_closed=True) == 0
+    restored = SqliteStore(directory / "backup.db", it.clock)
+    with pytest.raises(StoreRolledBack):
+        replace(it.sender(restored), journals=journals).run(MAILOUT)
+    with pytest.raises(StoreRolledBack):  # as `doctor` asks
+        require_known(restored, journals.look())
+    assert it.transport.accepted == dict.fromkeys(it.people, 1)
+    restored.close()
+
+
+def test_a_dead_sender_that_another_machine_gave_up_first_is_no_backup(directory: Path) -> None:
+    """Its journal is cleared by a step that the store refuses, and that must not count as one it has had."""
+    it = scene(directory, 10)
+    dead = scenes.Sender(it.store, MAILOUT)
+    it.journals.open(dead.session).call([dead.begin_one().attempt])
+    it.journals.die()
+    assert it.store.reap(-1000.0) == 1
+    for _ in range(2):
+        assert reap(it.store, it.journals, 0.0, check_closed=True) == 0
+    assert it.journals.journals[dead.session].closed == 1
 
 
 def test_it_is_refused_also_while_another_process_looks_at_the_journals(directory: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app.queue_run import QueueRun
-from mailout.base.errors import StoreError, StoreUnavailable, UsageError
+from mailout.base.errors import NotFound, StoreError, StoreUnavailable, UsageError
 from mailout.letters.audience.port import SubscriberRow
+from mailout.letters.content import content_rows
 from mailout.letters.content.content_rows import keep_content
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import Kind
@@ -532,6 +533,25 @@ def test_a_store_that_is_away_ends_the_run_and_loses_nothing(
     monkeypatch.undo()
     assert made.store.mailout(id).defer_reason is None
     made.clock.sleep(121)
+    made.run()
+    assert made.store.mailout(id).ledger.sent == 5
+
+
+def test_a_letter_whose_content_cannot_be_read_fails_nobody_and_goes_on_with_the_next_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(store: SqliteStore, hash: str) -> Content:
+        raise NotFound
+
+    made = drive(folder)
+    id = made.add("letter", 5)
+    made.engine.sending.start(id)
+    with monkeypatch.context() as patched:
+        patched.setattr(content_rows, "content", gone)
+        with pytest.raises(NotFound):
+            made.engine.sending.send_time_slice(id)
+    waits = made.store.mailout(id)
+    assert (waits.status, waits.ledger.pending) == (Status.PENDING, 5)  # nobody sends it, and it says so
     made.run()
     assert made.store.mailout(id).ledger.sent == 5
 
