@@ -137,14 +137,15 @@ def _journal_folders(folder: Path, host: str, store: Store) -> Sequence[Path]:
     if (name := history_rows.journal_folder(store)) is None:
         history_rows.keep_journal_folder(store, _first_folder(folder, host, store))
         name = history_rows.journal_folder(store) or host
-    return list(dict.fromkeys([folder / name, folder / host]))
+    return list(dict.fromkeys([folder / Path(name).name, folder / host]))
 
 
 def _first_folder(folder: Path, host: str, store: Store) -> str:
-    """Of a store that does not say: its host's. If there is none, it may be an old backup of another's."""
+    """Of a store that does not say: its host's. If there is none, and it was sent from, it may be an old backup
+    of another's."""
     others = {one.name: FileJournals(one).look() for one in folder.glob("*") if one.name != SQLITE_JOURNALS}
     others = {name: journals for name, journals in others.items() if journals}
-    if host in others or (folder / host).exists() or not others:
+    if (folder / host).exists() or not others or not store.select(outbox_rows.SESSIONS, limit=1):
         return host
     for name, journals in others.items():
         if any(outbox_rows.sender_session(store, journal.session) for journal in journals):
