@@ -141,8 +141,8 @@ def _journal_folders(folder: Path, host: str, store: Store) -> Sequence[Path]:
 
 
 def _first_folder(folder: Path, host: str, store: Store) -> str:
-    """Of a store that does not say: its host's. If there is none, and it was sent from, it may be an old backup
-    of another's."""
+    """Of a store that does not say: its host's. If there is none, and the store was sent from, it may be an
+    old backup of another's."""
     others = {one.name: FileJournals(one).look() for one in folder.glob("*") if one.name != SQLITE_JOURNALS}
     others = {name: journals for name, journals in others.items() if journals}
     if (folder / host).exists() or not others or not store.select(outbox_rows.SESSIONS, limit=1):
