@@ -13,6 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from cli.output import out
+from mailout.insight.reporting.plain import printable
 
 GAP = 2
 NARROWEST = 12
@@ -32,7 +33,7 @@ class TextTable:
 
     def add(self, *cells: str, style: str = "", more: str = "") -> None:
         """`more`: a sentence below the row, as long as it needs to be."""
-        self._rows.append(([_one_line(cell) for cell in cells], style, _one_line(more)))
+        self._rows.append(([printable(cell) for cell in cells], style, printable(more)))
 
     def show(self) -> None:
         width = out.width if out.is_terminal else None
@@ -74,8 +75,3 @@ def _below(text: str, indent: int, width: int | None) -> str:
     room = 10_000_000 if width is None else max(40, width)
     pad = " " * indent
     return textwrap.fill(text, room, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)
-
-
-def _one_line(text: str) -> str:
-    """A subject cannot move the cursor of a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from fastapi import Depends, HTTPException
 from fastapi.responses import JSONResponse
@@ -108,14 +108,6 @@ def what_is_wrong(found: Sequence[Any]) -> str:
     place = ".".join(str(part) for part in found[0]["loc"] if part != "body")
     said = found[0]["msg"].removeprefix("Value error, ")
     return f"{place}: {said}." if place else f"{said}."
-
-
-def told_address(header: str) -> SplitResult:
-    """Of `Origin` or `Referer`; anybody may write there what is no address."""
-    try:
-        return urlsplit(header)
-    except ValueError:
-        return urlsplit("")
 
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from gateway.access import site_in
-from gateway.answers import told_address
 from gateway.dashboard.checks import Checks
 from gateway.dashboard.forms import Form, KeptFiles, read_form, read_upload
 from gateway.dashboard.sessions import COOKIE, LoginSession, Sessions, SignedOut
@@ -40,6 +39,7 @@ from mailout.insight.history.port import Act
 from mailout.insight.reporting.queue_json import snapshot_dict
 from mailout.kinds.mailouts.drafts import DraftReader
 from mailout.kinds.notifications.port import ProducerQueue
+from mailout.letters.content.refs import split_address
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.snapshot import QueueForecast
 from mailout.store import Store
@@ -279,11 +279,11 @@ def _instead(desk: Desk, request: Request, error: MailoutError) -> Response:
 def _to_login(request: Request) -> Response:
     """And back afterwards to the page where they are, or that they asked for."""
     is_part, is_form = "hx-request" in request.headers, request.method != "GET"
-    page = told_address(request.headers.get("hx-current-url" if is_part else "referer", ""))
+    page = split_address(request.headers.get("hx-current-url" if is_part else "referer", ""))
     if not (is_part or is_form):
-        page = told_address(str(request.url))
+        page = split_address(str(request.url))
     elif page.netloc != request.headers.get("host"):
-        page = told_address("")
+        page = split_address("")
     asked = page.path + (f"?{page.query}" if page.query else "")
     address = f"/login?next={quote(asked)}" if asked not in ("", "/") else "/login"
     if is_part:  # the whole page has to go there
@@ -303,7 +303,7 @@ def from_here(request: Request) -> bool:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("origin")
-    if origin in (None, "null") or told_address(origin).netloc == request.headers.get("host"):
+    if origin in (None, "null") or split_address(origin).netloc == request.headers.get("host"):
         return True
     public = urlsplit(request.app.state.desk.settings.public_url or "")
     return bool(public.netloc) and origin == f"{public.scheme}://{public.netloc}"

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from gateway.answers import Form, form_of, form_within, page_or, told_address, wants_json
+from gateway.answers import Form, form_of, form_within, page_or, wants_json
 from gateway.pages import NO_INDEX, Page, Pages
 from gateway.parts import own
 from gateway.readers.unsubscribe import Token
@@ -24,6 +24,7 @@ from mailout.base.signed_links import SignedLinks, TokenData
 from mailout.insight.metrics.port import Counter
 from mailout.letters.audience.list_rows import List, lists, public_lists
 from mailout.letters.content.from_settings import brand_of
+from mailout.letters.content.refs import split_address
 from mailout.readers.confirmations import PURPOSE, ConfirmationMails
 from mailout.readers.port import CONFIRM_SECONDS, Asked, Confirmation, Confirmed
 from mailout.store import Store
@@ -175,7 +176,7 @@ routes.post("/join/confirm", response_model=None, responses=page_or(400, 409, 50
 def _page(request: Request) -> str | None:
     """Where the form stands, as the browser tells it, without what may be personal in its address."""
     for header in ("referer", "origin"):
-        found = told_address(request.headers.get(header, ""))
+        found = split_address(request.headers.get(header, ""))
         if found.scheme in ("http", "https") and found.hostname:
             host = found.netloc.rpartition("@")[2]
             return urlunsplit((found.scheme, host, found.path, "", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from mailout.adapters.notion.calls import Json, NotionCalls
 from mailout.base.errors import SourceError, SourceNotFound, SourceRefused
@@ -13,16 +14,11 @@ STATUS_NOTE = "status_note"
 """The text property that takes the note where the integration may not comment."""
 
 
+@dataclass(eq=False, repr=False)
 class NotionNotes:
-    def __init__(
-        self,
-        calls: NotionCalls,
-        read_page: Callable[[str], Json],
-        warn: Callable[[Sequence[str]], None],
-    ) -> None:
-        self._calls = calls
-        self._read_page = read_page
-        self._warn = warn
+    _calls: NotionCalls
+    _read_page: Callable[[str], Json]
+    _warn: Callable[[Sequence[str]], None]
 
     def add(self, page_id: str, text: str) -> None:
         content = _cut(text)

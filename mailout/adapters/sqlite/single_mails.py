@@ -74,9 +74,6 @@ def is_served(tx: sqlite3.Connection, now: float, rehearsal: bool) -> bool:
     return row is not None
 
 
-_COMPANY = "id, limit_per_hour, limit_per_day, created_at"
-
-
 class SqliteSingleMails:
     """Fulfils `SingleMails` and `Companies`."""
 
@@ -224,7 +221,3 @@ def _recipient(tx: sqlite3.Connection, mail: SingleMail, now: float) -> tuple[bo
         and mail.external_id in (None, row["external_id"])
     )
     return agrees, row["id"] if agrees else None
-
-
-def _add_company(tx: sqlite3.Connection, id: str, now: float) -> None:
-    tx.execute("INSERT INTO companies (id, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING", (id, now))

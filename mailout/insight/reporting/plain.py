@@ -65,16 +65,16 @@ def summary_lines(summary: Summary, zone: tzinfo = UTC) -> Sequence[str]:
         "",
     ]
     said = (*details(summary, zone), *identifiers(summary))
-    lines += [f"  {label:<12}  {_printable(text)}" for label, text in said]
+    lines += [f"  {label:<12}  {printable(text)}" for label, text in said]
     if summary.failures:
         lines += ["", "Failed:"]
         for group in summary.failures:
-            lines.append(f"  {_printable(_failure(group))}")
+            lines.append(f"  {printable(_failure(group))}")
             if remedy := remedy_of(group.code, failed=True):
                 lines.append(f"    {remedy}")
     if summary.unknown_addresses:
         unknown = first_of(summary.unknown_addresses, mailout.ledger.unknown)
-        lines += ["", "Unknown:", f"  {_printable(unknown)}"]
+        lines += ["", "Unknown:", f"  {printable(unknown)}"]
     return [*lines, *_steps(mailout)]
 
 
@@ -87,7 +87,7 @@ def _heading(
         waiting(mailout, zone, now=now, untaken=untaken) if interrupted is None else None,
         archived(mailout, zone),
     )
-    return [_printable(line) for line in lines if line]
+    return [printable(line) for line in lines if line]
 
 
 def _failure(group: FailureGroup) -> str:
@@ -103,6 +103,6 @@ def _steps(mailout: Mailout) -> Sequence[str]:
     return lines
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """On one line and without control characters: a subject cannot move the cursor of a terminal."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

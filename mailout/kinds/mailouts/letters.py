@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mailout.base.settings import Settings
 from mailout.kinds.mailouts.readiness import sensible_fallback, unknown_variables
@@ -22,23 +22,15 @@ from mailout.letters.content.port import MediaStore, Source, SourceMailout
 from mailout.letters.content.variables import without_fallback
 
 
+@dataclass(eq=False, repr=False)
 class Letters:
     """From a page or file to the content that is sent. Nothing of it is queued."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        store: Subscribers,
-        media: MediaStore,
-        source_of: Callable[[str], Source],
-        *,
-        rehearses: bool,
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._media = media
-        self._source_of = source_of
-        self._rehearses = rehearses
+    _settings: Settings
+    _store: Subscribers
+    _media: MediaStore
+    _source_of: Callable[[str], Source]
+    _rehearses: bool
 
     def read(self, ref: str) -> SourceMailout:
         """As it is written, and what it does not say, as its list says. An unknown list is refused later."""

@@ -73,9 +73,9 @@ class MailoutIntake:
         self.store = store
         self.pages = pages
         self.rehearses = rehearses  # what is sent is written to a folder and reaches nobody
-        self.letters = Letters(settings, store, media, source_of, rehearses=rehearses)
+        self.letters = Letters(settings, store, media, source_of, rehearses)
         self._settings = settings
-        self._ready = Readiness(settings, store, test_emails, rehearses=rehearses)
+        self._ready = Readiness(settings, store, test_emails, rehearses)
         self._validated: dict[str, Reading] = {}
         self.articles = ArticleIntake(settings, store, rehearses=rehearses)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from mailout.base.addresses import parse_address_list
@@ -61,16 +62,14 @@ class EmailsForTests:
         return [Recipient(address) for address in parsed.addresses]
 
 
+@dataclass(eq=False, repr=False)
 class Readiness:
     """Each check raises what is missing, with its remedy."""
 
-    def __init__(
-        self, settings: Settings, store: IntakeStore, test_emails: EmailsForTests, *, rehearses: bool
-    ) -> None:
-        self._settings = settings
-        self._store = store
-        self._test_emails = test_emails
-        self._rehearses = rehearses
+    _settings: Settings
+    _store: IntakeStore
+    _test_emails: EmailsForTests
+    _rehearses: bool
 
     def check(self, reading: Reading, is_test: bool = False) -> None:
         self.check_setup(is_test, reading.source.list_key, reading.source.segment)

@@ -38,22 +38,15 @@ class PickedRow:
     replaced: list[Message] = field(default_factory=list)  # what it had before it was requeued
 
 
+@dataclass(eq=False, repr=False)
 class RowLookup:
     """Reads the producer's side and ours; it writes nothing."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        store: NotificationStore,
-        messages: NotificationMessages,
-        clock: Clock,
-        zone: ZoneInfo,
-    ) -> None:
-        self._producer = producer
-        self._store = store
-        self._messages = messages
-        self._clock = clock
-        self._zone = zone
+    _producer: Producer
+    _store: NotificationStore
+    _messages: NotificationMessages
+    _clock: Clock
+    _zone: ZoneInfo
 
     def look_up(self, picked: Sequence[ProducerRow]) -> Sequence[PickedRow]:
         """A row that is pending although it was told its message's end was requeued: it asks for the next."""
