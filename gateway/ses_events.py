@@ -48,11 +48,9 @@ class Certificates(Protocol):
 
     def known(self, url: str) -> RSAPublicKey | None:
         """At once."""
-        ...
 
     def key(self, url: str) -> RSAPublicKey | None:
         """May take a while; None: it cannot be had just now."""
-        ...
 
 
 class SesEvents:

@@ -23,10 +23,8 @@ class Store(IntakeStore, AlertStore, ArchiveStore, MetricsStore, History, Compan
 
     def check(self) -> int:
         """The version of its schema. Reachable, the right key, the right schema: else one clear error."""
-        ...
 
     def examine(self) -> Iterator[Check]:
         """What only this store can tell `doctor`."""
-        ...
 
     def close(self) -> None: ...

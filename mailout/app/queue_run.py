@@ -43,15 +43,12 @@ class MailoutSteps(Protocol):
 
     def begin(self, id: str) -> bool:
         """Freeze it and start to send it; False: it has to wait."""
-        ...
 
     def send(self, id: str, still_its_turn: Callable[[], bool]) -> bool:
         """Time slices for as long as it is its turn; True while there is more to do."""
-        ...
 
     def end(self, id: str) -> None:
         """It is done, or waits: report it."""
-        ...
 
 
 @dataclass

@@ -53,11 +53,9 @@ class ErrorLog(Writes, Protocol):
 
     def drop_dead_letter(self, id: str) -> bool:
         """Take it off the list; what it tells of stays as it is. False: there is none."""
-        ...
 
     def requeue_dead_letter(self, id: str) -> bool:
         """Back into the inbox, to be read again; False: it is not there, or it is not an SES event."""
-        ...
 
 
 def record_once(store: ErrorLog, error: ErrorRecord, since: float) -> bool:

@@ -110,7 +110,6 @@ class Reads(Protocol):
 
     def now(self) -> float:
         """The store's time: the one that slots, leases and limits go by."""
-        ...
 
     def select(
         self,
@@ -123,7 +122,6 @@ class Reads(Protocol):
     ) -> list[Row]:
         """Rows of one view. `order`: columns that are never null, all downwards (`-at`) or none; then its
         key. `after`: the values of all these in the last row that is known."""
-        ...
 
 
 class Writes(Reads, Protocol):
@@ -131,7 +129,6 @@ class Writes(Reads, Protocol):
 
     def put(self, table: Table[Row], rows: Sequence[Row]) -> None:
         """All of them or none."""
-        ...
 
 
 def first(store: Reads, view: View[Row], filters: Filters, *, order: Sequence[str] = ()) -> Row | None:

@@ -115,15 +115,12 @@ class SignUps(Reads, Protocol):
     def ask_sign_up(self, asked: SignUp) -> Asked:
         """One transaction, whatever the limits say: looks at them, and if none is spent puts the confirmation
         into the outbox. It never looks at who is subscribed: its time tells nothing of that."""
-        ...
 
     def confirm_sign_up(self, confirmation: Confirmation) -> Confirmed:
         """Active, on the chosen lists alone if they were not active before, with a record of their consent.
         A link that was confirmed before changes nothing."""
-        ...
 
     def erase_sign_ups(self, before: float, most: int) -> int:
         """The next rows of confirmations that were asked for before then and that nobody has confirmed; how
         many. Of who complained or bounced, a keyed hash stays. Of the confirmed ones, what their link said
         is erased."""
-        ...

@@ -99,10 +99,8 @@ class AlertStore(SingleMails, Outbox, Queue, Protocol):
 
         Whoever looked earlier and comes late neither ends nor revives what another has seen since.
         """
-        ...
 
     def claim_alert(self, known: KnownAlert) -> bool:
         """Whether it is ours to send: nobody has tried since. Until it is sent, the try has failed."""
-        ...
 
     def alert_sent(self, key: str) -> None: ...

@@ -79,20 +79,16 @@ class History(Writes, Protocol):
     def sent_over_time(self, mailout_id: str, points: int = 60) -> Sequence[tuple[float, int]]:
         """(moment, about how many were sent by then), at evenly spaced places of the outbox: as quick for a
         million messages as for a hundred."""
-        ...
 
     def keep_counts(self, day: str) -> None:
         """Write down how many people there are today, and how each recent mailout stands now."""
-        ...
 
     def end_login(self, id: str, ends_at: float) -> bool:
         """A session that was signed out of, or a link to sign in that was used: until then the one with this
         id counts no more. False: it had ended before; of several at once one is told True."""
-        ...
 
     def keep_refusals(self, counts: Mapping[tuple[str, str], int]) -> None:
         """How many more there were, by (path, why); the latest `REFUSALS_KEPT` kinds stay."""
-        ...
 
 
 def days_ago(now: float, zone: tzinfo, days: int) -> str:

@@ -53,11 +53,9 @@ class IntakeStore(Requests, Subscribers, PageStore, Protocol):
 
     def import_slices(self, slices: Sequence[Slice]) -> SliceCounts:
         """Each into its place; what has not changed is left alone."""
-        ...
 
     def enqueue_article(self, new: NewMailout, batch: ArticleBatch) -> Mailout:
         """Write it down with who asked for it (`campaign_runs`), or find it: then nothing changes."""
-        ...
 
     def members(
         self,
@@ -71,4 +69,3 @@ class IntakeStore(Requests, Subscribers, PageStore, Protocol):
     ) -> Sequence[Member]:
         """Active subscribers on a list whom a segment means, by address, one page; who asked for a pause is
         not among them. `snoozed`: those alone."""
-        ...

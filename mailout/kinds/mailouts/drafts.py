@@ -28,16 +28,12 @@ class DraftReader(Protocol):
 
     def read(self, ref: str, *, again: bool = False) -> Draft:
         """As it is written now, or was a few seconds ago; `again`: now."""
-        ...
 
     def look(self) -> None:
         """Find out which pages are drafts, Ready or failed, now."""
-        ...
 
     def taken_back(self, ref: str) -> None:
         """Its page no longer says until when it waits."""
-        ...
 
     def was_edited(self, mailout: Mailout) -> bool:
         """Whether its page or file was changed after some people got it; False where nobody can tell."""
-        ...

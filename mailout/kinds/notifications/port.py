@@ -44,23 +44,18 @@ class Producer(Protocol):
 
     def lock(self, limit: int) -> Sequence[ProducerRow]:
         """Pending rows that nobody holds; they are ours for the lock's time."""
-        ...
 
     def reported(self, rows: Sequence[ProducerRow]) -> set[tuple[int, str]]:
         """(row, message) for each message whose end its row was told: pending again, the row was requeued."""
-        ...
 
     def still_ours(self, ids: Sequence[int]) -> set[int]:
         """Of these, the rows that we still hold; their lock begins again."""
-        ...
 
     def write(self, results: Sequence[RowResult]) -> set[int]:
         """Results of rows that we still hold, and which those were."""
-        ...
 
     def release(self, delays: Mapping[int, float]) -> None:
         """Not now, and no attempt spent: rows that may be picked again in so many seconds."""
-        ...
 
     def close(self) -> None: ...
 

@@ -99,11 +99,9 @@ TOKEN_TABLE = Table(
 class Companies(Writes, Protocol):
     def revoke_token(self, id: str) -> bool:
         """False: there is none, or it was revoked before."""
-        ...
 
     def put_recipient(self, recipient: KnownRecipient) -> bool:
         """Make or change; whether it is new (one that was deleted counts as new)."""
-        ...
 
     def delete_recipient(self, company: str, external_id: str) -> bool: ...
 

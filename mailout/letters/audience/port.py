@@ -132,15 +132,12 @@ class Subscribers(Writes, Protocol):
     ) -> ImportCounts:
         """Who was forgotten, unsubscribed or left a list stays away, unless it is that person's own sign-up.
         `import_id` can be undone."""
-        ...
 
     def undo_import(self, id: str) -> Undone:
         """Takes back whom and what it added. Refused once any of these people was mailed."""
-        ...
 
     def edit_subscriber(self, email_norm: str, attributes: Mapping[str, Any]) -> bool:
         """These attributes and no others; False: there is no such subscriber."""
-        ...
 
     def audience_size(
         self, list_key: str | None, segment: Tree | None = None, *, snoozed: bool = False
@@ -150,24 +147,18 @@ class Subscribers(Writes, Protocol):
         `segment`: only these; without a list, also who is not on `general` and on a list that it asks for.
         `snoozed`: how many would not, because they asked for a pause.
         """
-        ...
 
     def audience_sample(self, list_key: str | None, segment: Tree | None, limit: int) -> Sequence[str]:
         """The first addresses of those whom `audience_size` counts."""
-        ...
 
     def lacking(self, attribute: str, list_key: str | None, segment: Tree | None = None) -> Lacking:
         """Of those whom `audience_size` counts, who has no value for it, or a blank one."""
-        ...
 
     def normalise_addresses(self) -> int:
         """Bring into our form what others wrote straight into the table; how many can now be written to."""
-        ...
 
     def choose(self, email_norm: str, choice: Choice) -> bool:
         """A reader's own act. False, and nothing changes: they are not active, so they get no letters."""
-        ...
 
     def delete_segment(self, name: str) -> bool:
         """False: there is none, or a letter waits that has not taken its filter yet."""
-        ...

@@ -44,7 +44,6 @@ class MediaStore(Protocol):
     def keep(self, data: bytes, name: str, made_of: bytes | None = None) -> str:
         """`made_of`: what names them instead of themselves, so that the same source has one name whoever
         makes it. OSError if they cannot be kept."""
-        ...
 
 
 class Source(Protocol):

@@ -34,15 +34,12 @@ class Work(Protocol):
 
     def calls_allowed(self) -> int:
         """In flight at once, for now: at least one."""
-        ...
 
     def prepare(self, rows: Sequence[Claimed]) -> PreparedCall | None:
         """Put the mails together; None: none of them is to be sent."""
-        ...
 
     def wait_for_slot(self, prepared: PreparedCall, start: float | None) -> Callable[[], None] | None:
         """In turn, one at a time. The call to make; None: this slot cannot be used any more."""
-        ...
 
 
 class Waiting:

@@ -150,11 +150,9 @@ class Outbox(Reads, Protocol):
     def step(self, step: Step) -> StepReply: ...
     def stop_machine(self, machine: str) -> int:
         """Ask the living sessions of one machine's workers (`machine-<pid>`) to end; how many were asked."""
-        ...
 
     def reap(self, grace: float) -> int:
         """Close sessions whose lease ran out `grace` ago; their attempts become UNKNOWN. How many."""
-        ...
 
     def settle(
         self, mailout_id: str | None, to: State, *, wait: float, ids: Sequence[str] | None = None
@@ -163,28 +161,23 @@ class Outbox(Reads, Protocol):
 
         Without a mailout: on these single mails.
         """
-        ...
 
     def retry_failed(self, mailout_id: str | None, *, ids: Sequence[str] | None = None) -> int:
         """FAILED messages (all, or these) wait again, with all their attempts before them. How many.
 
         Without a mailout: these single mails.
         """
-        ...
 
     def cancel_single_mails(self, ids: Sequence[str], why: str = CANCELLED) -> int:
         """Those of them that wait become SUPPRESSED. How many."""
-        ...
 
     def has_single_mails(self, session: str) -> bool:
         """Whether a step of this idle session would have something to do: a mail is due, or it must stop."""
-        ...
 
     def set_quota(
         self, scope: str, available: int | None, asked_at: float, *, most: int | None = None
     ) -> None:
         """What the provider had available when it was asked, of how many; None: unlimited."""
-        ...
 
 
 class Transport(Protocol):
@@ -197,7 +190,6 @@ class Transport(Protocol):
     def send(self, mails: Sequence[Mail]) -> Sequence[Outcome]: ...
     def allowance(self) -> Allowance | None:
         """Asked of the provider; None: there is none to ask. MailoutError if it does not answer."""
-        ...
 
     def close(self) -> None: ...
 
@@ -207,22 +199,18 @@ class Journal(Protocol):
 
     def call(self, attempts: Sequence[Attempt]) -> None:
         """Before a transport call. HomeUnwritable: it is not written, and must not be made."""
-        ...
 
     def answered(self, accepted: Mapping[Attempt, str], void: Sequence[Attempt]) -> None:
         """After it: these were accepted (with SES's id), those surely not. The others are in doubt.
 
         Never raises: the next step records them anyway.
         """
-        ...
 
     def close(self, answered_step: int) -> None:
         """Everything in it is recorded in the store, which surely has had this step."""
-        ...
 
     def abandon(self) -> None:
         """Nothing more is written; the next sender learns from it, as if this process had died."""
-        ...
 
 
 class Journals(Protocol):
@@ -231,12 +219,9 @@ class Journals(Protocol):
     def open(self, session: str) -> Journal: ...
     def dead(self) -> AbstractContextManager[Sequence[DeadJournal]]:
         """Those nobody writes any more, ours alone while we look at them."""
-        ...
 
     def look(self) -> Sequence[DeadJournal]:
         """All of them, also those of the living and those that somebody else looks at."""
-        ...
 
     def forget(self, session: str, answered_step: int) -> None:
         """What it knew is in the store now."""
-        ...

@@ -153,10 +153,8 @@ class SingleMails(Reads, Protocol):
 
     def accept_single_mails(self, mails: Sequence[SingleMail]) -> Sequence[Acceptance]:
         """All in one commit, each with its own verdict, in order."""
-        ...
 
     def single_mails_waiting(self, *, rehearsal: bool) -> SingleMailsWaiting: ...
 
     def hold_single_mails(self, held: SingleMailsHeld | None, *, rehearsal: bool) -> None:
         """They cannot be sent, and why; None: they can. While it lasts, the first `since` stays."""
-        ...

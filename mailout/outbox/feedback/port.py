@@ -214,15 +214,12 @@ class Feedback(Reads, Protocol):
 
     def receive_events(self, received: Sequence[Received]) -> int:
         """Into the inbox, in one commit; how many were new. A known id changes nothing."""
-        ...
 
     def apply_events(self, readings: Sequence[EventReading]) -> Applied:
         """One transaction. A row of the inbox that was applied before is passed over."""
-        ...
 
     def change_statuses(self, changes: Mapping[str, StatusChange]) -> int:
         """News of subscribers by normalised address; how many of them stand differently now."""
-        ...
 
     def unsubscribe(self, email_norm: str, list_key: str | None, message_id: str | None = None) -> bool:
         """From one list, or (None) from everything. Who was not known is remembered as gone. Whether they may
@@ -231,28 +228,23 @@ class Feedback(Reads, Protocol):
         It counts for the mailout of the message whose link was followed; without one, for the last mailout
         that reached the address.
         """
-        ...
 
     def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
         """As somebody at the dashboard does it for a person; False: they are not subscribed."""
-        ...
 
     def undo_unsubscribe(self, email_norm: str, list_key: str | None, within: float = UNDO_SECONDS) -> bool:
         """Take back what was done so within so many seconds. False: too late, or something else has ended it
         (the person, a complaint, a bounce, a file)."""
-        ...
 
     def resubscribe(self, email_norm: str, list_key: str | None, within: float | None = None) -> bool:
         """A person takes back their unsubscribe; False: it is not theirs to undo (a complaint, a bounce), or
         longer ago than so many seconds."""
-        ...
 
     def forget(self, email_norm: str, instead: str) -> Forgotten:
         """Erase a person: `instead` stands wherever the address stood. Counts stay.
 
         What stays is a keyed hash of the address, by which an import knows whom not to bring back.
         """
-        ...
 
 
 class FeedbackStore(Feedback, Subscribers, Outbox, ErrorLog, Protocol):

@@ -86,33 +86,27 @@ class Queue(Reads, Protocol):
         `requested`: what a person asked for, to be sent for real. NotFound: it was taken back meanwhile, or
         put off.
         """
-        ...
 
     def mailout(self, id: str) -> Mailout: ...
     def start(self, id: str, worker: str) -> Mailout:
         """Take it up, if it is due: PROCESSING. One that is not due, or done, comes back as it is."""
-        ...
 
     def defer(
         self, id: str, reason: DeferReason, until: float | None, note: str | None = None
     ) -> Mailout: ...
     def resume(self, id: str) -> Mailout:
         """It waits for nothing but its turn; what held it for a person is acknowledged."""
-        ...
 
     def release(self, id: str) -> Mailout:
         """Whoever sent it has stopped: PENDING again, unless another one is sending it."""
-        ...
 
     def cancel(self, id: str) -> Mailout: ...
     def discard_unbegun(self, id: str) -> bool:
         """Let go of a mailout that was cancelled before its first message, so that it may be sent after all.
         False: something of it was begun, or it is not cancelled."""
-        ...
 
     def complete(self, id: str) -> Mailout:
         """COMPLETED, if nothing is pending or in flight; else it comes back as it is."""
-        ...
 
     def pause_all(self, paused: bool) -> None: ...
     def set_content(self, id: str, content_hash: str, subject: str, *, replace: bool = False) -> Mailout:
@@ -121,11 +115,9 @@ class Queue(Reads, Protocol):
         `replace`: another one, as long as it waits and no message of it has been tried. Then it is not frozen
         any more: another content may need to know something else of its readers.
         """
-        ...
 
     def set_public(self, id: str, public: bool) -> Mailout:
         """Into the archive on the web, or out of it. What is so already stays, with its time."""
-        ...
 
     def freeze_subscribers(
         self, id: str, *, chunk: int = 20_000, attributes: Sequence[str] = ()
@@ -134,17 +126,14 @@ class Queue(Reads, Protocol):
 
         `attributes`: those of the subscribers that the content needs; they go along as variables.
         """
-        ...
 
     def begin_freezing(self, id: str) -> Freezing | None:
         """How far the writing of an audience that is handed in by parts has got; None: it is over."""
-        ...
 
     def freeze_recipients(self, id: str, recipients: Sequence[Recipient], up_to: str | None = None) -> int:
         """Write an audience that is handed in, whole or by parts in order: `up_to` is the address that a part
         goes up to, None for the last. A replay adds nobody twice, and nothing may leave before the last part
         is in. How many were added."""
-        ...
 
 
 def mailout_or_none(queue: Queue, id: str) -> Mailout | None:
@@ -162,11 +151,9 @@ class Requests(Reads, Protocol):
         """Write it down; False: it was asked for less than `repeat` seconds ago. Another `not_before` is
         another time for the same one. What is sent once however often it is asked for (IF_READY, ARTICLE) is
         taken again as soon as it was answered."""
-        ...
 
     def answered(self, request: Request) -> bool:
         """It is in the queue, was refused for good, or was taken back. False: it did not wait any more."""
-        ...
 
 
 class QueueStore(Outbox, Queue, Requests, SingleMails, Protocol):

@@ -39,7 +39,6 @@ class Node(Protocol):
     def html(self, place: NodePlace) -> str: ...
     def lines(self) -> list[str]:
         """As text; none: it says nothing there."""
-        ...
 
 
 class Written:
