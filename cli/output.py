@@ -85,10 +85,7 @@ def say(text: str = "", style: str | None = None) -> None:
 
 def item(text: str) -> None:
     """A sentence in a list: indented, and its further lines a little more."""
-    indent, width = "  ", out.width if out.is_terminal else None
-    fold = textwrap.TextWrapper(max(width or 10_000_000, 40), break_on_hyphens=False, break_long_words=False)
-    fold.initial_indent, fold.subsequent_indent = indent, indent * 2
-    out.print(fold.fill(text))
+    out.print(wrapped(text, out.width if out.is_terminal else None, "  ", "    "))
 
 
 def note(text: str) -> None:
@@ -104,9 +101,15 @@ def folded(text: str, console: Console) -> str:
     """
     if not console.is_terminal:
         return text
-    fold = textwrap.TextWrapper(max(console.width, 40), break_long_words=False, break_on_hyphens=False)
     lines = text.split("\n")
-    return "\n".join(line if line[:1] in ("", " ") else fold.fill(line) for line in lines)
+    return "\n".join(line if line[:1] in ("", " ") else wrapped(line, console.width) for line in lines)
+
+
+def wrapped(text: str, width: int | None, first: str = "", rest: str = "") -> str:
+    """None: as long as it is. What is long without a space stays whole: a path, an address."""
+    fold = textwrap.TextWrapper(max(40, width or 10_000_000), first, rest)
+    fold.break_long_words = fold.break_on_hyphens = False
+    return fold.fill(text)
 
 
 def print_json(data: Any) -> None:

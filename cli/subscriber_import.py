@@ -23,6 +23,7 @@ from cli.output import Json, Yes, confirm, err, item, note, print_json, say
 from cli.signals import Stopped, handling
 from cli.tables import TextTable
 from mailout.app.engine import Engine
+from mailout.base.addresses import IN_WORDS
 from mailout.base.errors import DISK_FULL, HomeUnwritable, StoreError, UsageError
 from mailout.base.time_format import iso, spoken
 from mailout.insight.reporting.phrases import count
@@ -30,7 +31,6 @@ from mailout.insight.reporting.rows import safe
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.people_import import PeopleImport, import_people, read_people
-from mailout.letters.audience.plan import IN_WORDS
 from mailout.letters.audience.port import ImportCounts
 from mailout.letters.audience.wishes import Answers
 

@@ -5,14 +5,13 @@ Elsewhere (a file, grep) nothing is cut: a line is a row.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from cli.output import out
+from cli.output import out, wrapped
 from mailout.insight.reporting.plain import printable
 
 GAP = 2
@@ -42,7 +41,8 @@ class TextTable:
         for cells, style, more in self._rows:
             out.print(self._line(cells, style, widths))
             if more:
-                out.print(_below(more, self.indent, width), style="dim")
+                pad = " " * self.indent
+                out.print(wrapped(more, width, pad, pad), style="dim")
 
     def _widths(self, width: int | None) -> list[int]:
         lines = (self.head, *(cells for cells, _, _ in self._rows))
@@ -69,9 +69,3 @@ class TextTable:
 
 def _cut(cell: str, width: int) -> str:
     return cell if cell_len(cell) <= width else f"{set_cell_size(cell, width - 1).rstrip()}…"
-
-
-def _below(text: str, indent: int, width: int | None) -> str:
-    room = 10_000_000 if width is None else max(40, width)
-    pad = " " * indent
-    return textwrap.fill(text, room, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)

@@ -13,11 +13,11 @@ from cli.tables import TextTable
 from mailout.app.engine import Engine
 from mailout.base import error_log
 from mailout.base.error_log import DeadLetter
-from mailout.base.errors import NotFound, UsageError
 from mailout.base.redact import redact
 from mailout.base.time_format import day, iso
 from mailout.insight.reporting.phrases import count
 from mailout.outbox.queue import dead_letters
+from mailout.outbox.queue.short_ids import BEGINNING, ambiguous, begins
 
 app = command_group("Messages of articles that failed permanently, and events that could not be read.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, or the beginning of it.")]
@@ -93,17 +93,14 @@ def drop(id: Id, yes: Annotated[bool, Yes] = False, json: Json = False) -> None:
 
 def _find(engine: Engine, name: str) -> DeadLetter:
     written = name.strip().lower()
-    try:
-        return error_log.dead_letter(engine.store, written)
-    except NotFound:
-        if len(written) < SHORT_ID_CHARS // 2:
-            raise
-    found = [one for one in error_log.dead_letters(engine.store, MAX_LISTED) if one["id"].startswith(written)]
+    found = []
+    if BEGINNING.fullmatch(written):
+        found = [
+            one for one in error_log.dead_letters(engine.store, MAX_LISTED) if begins(one["id"], written)
+        ]
     if len(found) > 1:
-        raise UsageError(f"{name} could be any of {len(found)}.", remedy="Give more characters.")
-    if not found:
-        raise NotFound.dead_letter(name)
-    return found[0]
+        raise ambiguous(name, [one["id"] for one in found])
+    return found[0] if found else error_log.dead_letter(engine.store, written)
 
 
 def _as_data(letter: DeadLetter) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from cli.output import Json, Yes, answer, confirm, note, print_json, say
 from cli.subscriber_import import writing
 from cli.tables import TextTable
 from mailout.app import forgetting
-from mailout.base.addresses import TRIM, Dropped, address_of, normalise
+from mailout.base.addresses import IN_WORDS, TRIM, Dropped, address_of, normalise
 from mailout.base.errors import UsageError
 from mailout.base.select import every
 from mailout.base.time_format import day, iso, spoken
@@ -26,8 +26,7 @@ from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_changes import list_for
 from mailout.letters.audience.list_rows import GENERAL
 from mailout.letters.audience.places import split_places
-from mailout.letters.audience.plan import IN_WORDS
-from mailout.letters.audience.port import PRIORITY, SubscriberColumns, SubscriberRow
+from mailout.letters.audience.port import PRIORITY, SubscriberRow
 from mailout.store import Store
 
 app = command_group("The people on your list: import, export, add one, look one up.")
@@ -89,18 +88,15 @@ def list_(
         since = person["status_updated_at"] or person["created_at"]
         shown = day(since, engine.limits.timezone) if since else ""
         stands = person["status"] or "unknown"  # others may write into the same table
-        table.add(person["email"], stands, shown, _name(person), style=STYLES.get(stands, ""))
+        table.add(
+            person["email"], stands, shown, subscriber_rows.name_of(person), style=STYLES.get(stands, "")
+        )
     if found:
         table.show()
     else:
         note("Nobody.")
     if len(found) > limit:
         note(f"There are more than these {limit:,}: --limit shows more, --search fewer.")
-
-
-def _name(person: SubscriberColumns) -> str:
-    known = person["attributes"]
-    return known.get("name") or " ".join(filter(None, map(known.get, ("first_name", "last_name"))))
 
 
 @app.command("add", epilog="Example: mailout subscribers add ana@example.org --name Ana --list newsletter")

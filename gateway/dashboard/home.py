@@ -12,10 +12,9 @@ from gateway.dashboard.desk import Visit, Visitor, page_routes
 from gateway.dashboard.health import reds
 from gateway.dashboard.letters import planned_letters
 from gateway.dashboard.people import people_chart, people_now
-from gateway.dashboard.troubles import Trouble, held_and_failed
+from gateway.dashboard.troubles import Trouble, held_and_failed, title
 from mailout.insight.history import history_rows
 from mailout.insight.reporting.phrases import count, forecast_text, left_alone, single_mails_wait
-from mailout.letters.content.sample import plain_subject
 from mailout.outbox.queue.mailout import Mailout, Status
 from mailout.outbox.queue.snapshot import QueueSnapshot, due_at
 
@@ -101,10 +100,6 @@ def sentence(
     if parts:
         return " ".join(parts)
     return "Nothing waits for you." if red is None else "All is well."
-
-
-def title(mailout: Mailout) -> str:
-    return f"“{plain_subject(mailout.subject)}”" if mailout.subject else "a letter without a subject"
 
 
 def _next(snapshot: QueueSnapshot) -> Sequence[Mailout]:

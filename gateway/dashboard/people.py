@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.dashboard.desk import Action, Admin, AdminAct, Desk, page_routes
-from mailout.base.addresses import TRIM, Dropped, address_of, normalise
+from mailout.base.addresses import IN_WORDS, TRIM, Dropped, address_of, normalise
 from mailout.base.errors import NotFound, UsageError
 from mailout.base.ids import keyed_hash
 from mailout.base.time_format import short_day
@@ -22,8 +22,7 @@ from mailout.insight.reporting.plot import Chart, Line, chart
 from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_rows import GENERAL, List
-from mailout.letters.audience.plan import IN_WORDS
-from mailout.letters.audience.port import Subscriber, SubscriberColumns, SubscriberDetails, SubscriberRow
+from mailout.letters.audience.port import Subscriber, SubscriberDetails, SubscriberRow
 from mailout.letters.audience.subscriber_rows import Wanted
 from mailout.outbox.delivery import outbox_rows
 from mailout.outbox.feedback import feedback_rows
@@ -41,7 +40,6 @@ PEOPLE_LOOKED_AT = 200
 MOST_ATTRIBUTES, MOST_VALUE_CHARACTERS = 100, 1000
 FILTERS = ("status", "q", "attribute", "value", "list")
 """The form's fields, in the order of `Wanted`."""
-_NAMES = ("first_name", "last_name")
 
 
 routes = page_routes()
@@ -65,7 +63,7 @@ def people(visit: Admin, after: str = "", anywhere: bool = False) -> Response:
         "people.html.j2",
         people=found[:PEOPLE_PER_PAGE],
         only_mail=_only_mail(desk, asked["q"]) if asked["q"] and not found else "",
-        name_of=name_of,
+        name_of=subscriber_rows.name_of,
         asked=asked,
         query=urlencode({name: value for name, value in asked.items() if value}),
         statuses=STATUSES,
@@ -103,7 +101,7 @@ def person(visit: Admin, email: str = "", message: str = "") -> Response:
         email_norm=norm,
         person=known,
         consents=subscriber_rows.consents(store, norm) if known else (),
-        name=name_of(known) if known else "",
+        name=subscriber_rows.name_of(known) if known else "",
         texts={"name": ""} | _texts(known["attributes"]) if known else {},
         messages=[one for one in messages if not _is_trial(one)],
         tried=[one for one in messages if _is_trial(one)],
@@ -285,12 +283,6 @@ def _texts(attributes: Mapping[str, Any]) -> dict[str, str]:
         for name, value in attributes.items()
         if isinstance(value, str | int | float) and not isinstance(value, bool)
     }
-
-
-def name_of(person: SubscriberColumns) -> str:
-    """Attributes need not be text: others may write into the same table."""
-    known = person["attributes"]
-    return str(known.get("name") or " ".join(str(known[key]) for key in _NAMES if known.get(key)))
 
 
 def _hidden(act: Action, email_norm: str) -> str:

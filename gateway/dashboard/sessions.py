@@ -65,7 +65,7 @@ class Sessions:
     ) -> None:
         """`people` may sign in by a link, by normalised address; `secrets` sign their cookies."""
         given = {Role.ADMIN: admin, Role.EDITOR: editor if admin else None}
-        self._passwords = {role: _bytes(one) for role, one in given.items() if one is not None}
+        self._passwords = {role: one.get_secret_value().encode() for role, one in given.items() if one}
         self._now = now
         self._people = people or {}
         keys: dict[str, Sequence[str]] = {
@@ -141,10 +141,6 @@ class SignedOut:
             self._looked.clear()
         self._looked[session.id] = now
         return False
-
-
-def _bytes(secret: SecretStr) -> bytes:
-    return secret.get_secret_value().encode()
 
 
 def _key(role: Role, password: bytes) -> str:

@@ -12,6 +12,7 @@ from gateway.dashboard.desk import Desk
 from mailout.base import error_log
 from mailout.base.error_log import ErrorRecord
 from mailout.base.errors import AbortCode
+from mailout.base.select import among
 from mailout.insight.history import history_rows, notion_troubles
 from mailout.insight.history.port import WrittenPage
 from mailout.insight.reporting.codes import NOTES, STOPPED, remedy_of
@@ -21,6 +22,7 @@ from mailout.letters.content.sample import plain_subject
 from mailout.outbox.delivery.single_mails import UNSERVED_SECONDS
 from mailout.outbox.queue import queue_rows
 from mailout.outbox.queue.mailout import Mailout, MailoutOutcome, Status
+from mailout.outbox.queue.queue_rows import MAILOUTS
 
 TROUBLES_SHOWN_SECONDS = 14 * 86_400.0
 """How long what ended badly is shown, unless somebody closes it first."""
@@ -82,7 +84,7 @@ def waits_for_a_person(desk: Desk, mailout: Mailout) -> Trouble:
     if mailout.ledger.unknown:
         said += f" Say what became of the {count(mailout.ledger.unknown, 'message')} in doubt."
     return Trouble(
-        _title(mailout), said, mailout.created_at, link=f"/letters/{mailout.id}", link_label="Decide"
+        title(mailout), said, mailout.created_at, link=f"/letters/{mailout.id}", link_label="Decide"
     )
 
 
@@ -92,7 +94,7 @@ def _failed(desk: Desk, errors: Sequence[ErrorRecord], since: float) -> Iterable
             continue  # messages in doubt wait for a person: that is another card
         codes = {one.code: one.message for one in errors if one.mailout == mailout.id}
         yield Trouble(
-            _title(mailout),
+            title(mailout),
             headline(mailout),
             mailout.completed_at or mailout.created_at,
             remedy=next(filter(None, map(remedy, codes)), ""),
@@ -108,7 +110,7 @@ def _silent(desk: Desk) -> Iterable[Trouble]:
         by = mailout.goes_on_by(now, desk.settings.lock_seconds)
         if by is not None:
             said = left_alone(mailout, by, desk.zone)
-            yield Trouble(_title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}")
+            yield Trouble(title(mailout), said, mailout.locked_at or now, link=f"/letters/{mailout.id}")
 
 
 def overdue(desk: Desk) -> Sequence[Mailout]:
@@ -128,7 +130,7 @@ def _unserved(desk: Desk) -> Iterable[Trouble]:
         )
     for mailout in overdue(desk):
         said = f"It {not_taken_up(mailout, desk.zone)}."
-        yield Trouble(_title(mailout), said, mailout.due_since, remedy=ASK_WHY, link=f"/letters/{mailout.id}")
+        yield Trouble(title(mailout), said, mailout.due_since, remedy=ASK_WHY, link=f"/letters/{mailout.id}")
 
 
 def _stopped(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
@@ -175,7 +177,7 @@ def _findings(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
     for one in errors:
         if one.mailout and one.stage == "content" and not _stops(one.code):
             by_letter.setdefault(one.mailout, []).append(one)
-    letters = {one.id: one for one in history_rows.mailouts_of(desk.store, list(by_letter))}
+    letters = {one.id: one for one in among(desk.store, MAILOUTS, "id", list(by_letter))}
     latest = history_rows.latest_of(desk.store, sorted({one.ref for one in letters.values()}))
     for id, found in by_letter.items():
         letter = letters.get(id)
@@ -185,7 +187,7 @@ def _findings(desk: Desk, errors: Sequence[ErrorRecord]) -> Iterable[Trouble]:
         elif letter.status is Status.COMPLETED and not letter.is_test and not letter.is_rehearsal:
             continue  # it is sent
         yield Trouble(
-            _title(letter) if letter else "A page in Notion",
+            title(letter) if letter else "A page in Notion",
             f"{count(len(found), 'thing')} to look at before it is sent."
             if len(found) > 1
             else found[0].message,
@@ -241,7 +243,7 @@ def remedy(code: str) -> str:
     return STOPPED[AbortCode(code)] if code in tuple(AbortCode) else remedy_of(code, failed=True)
 
 
-def _title(mailout: Mailout) -> str:
+def title(mailout: Mailout) -> str:
     return f"“{plain_subject(mailout.subject)}”" if mailout.subject else "A letter without a subject"
 
 

@@ -35,6 +35,19 @@ class Dropped(StrEnum):
     BAD_ROW = "bad_row"  # more fields than the header has columns
 
 
+IN_WORDS: Mapping[Dropped, str] = {
+    Dropped.EMPTY: "no address",
+    Dropped.NO_AT: "no @ in the address",
+    Dropped.DISPLAY_NAME: "a name beside the address",
+    Dropped.BAD_LOCAL: "invalid part before the @",
+    Dropped.NON_ASCII_LOCAL: "a character before the @ that mail services refuse",
+    Dropped.BAD_DOMAIN: "invalid domain",
+    Dropped.TOO_LONG: "too long for an address",
+    Dropped.DUPLICATE: "duplicate (merged into one)",
+    Dropped.BAD_ROW: "more fields than the file has columns",
+    Dropped.UNCONFIRMED: "never confirmed, never subscribed, or not answered for",
+}
+
 TRIM = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009"
     "\u200a\u2028\u2029\u202f\u205f\u3000\u200b\u2060\ufeff"

@@ -18,14 +18,12 @@ from mailout.base.ids import welcome_id
 from mailout.letters.content.model import Content
 from mailout.letters.content.port import SourceMailout
 from mailout.letters.content.variables import filled, variables_of
-from mailout.outbox.delivery.single_mails import Category, SingleMail, SingleMails
+from mailout.outbox.delivery.single_mails import DEFAULT_COMPANY, Category, SingleMail, SingleMails
 from mailout.readers import sign_up_rows
 from mailout.readers.port import DAY_SECONDS, WELCOME_SECONDS, OwedWelcome, SignUps
 
 log = logging.getLogger("mailout.sign_ups")
 
-COMPANY = "default"
-"""As letters have it: while everything is paused, they wait."""
 UNAVAILABLE = "welcome_unavailable"
 
 Letter = tuple[SourceMailout, Content]
@@ -75,7 +73,7 @@ class Welcomes:
             return None
         return SingleMail(
             id=id,
-            company_id=COMPANY,
+            company_id=DEFAULT_COMPANY,
             request_id=id,
             email=one.email,
             content=content,

@@ -12,7 +12,7 @@ from typing import Any
 
 from mailout.adapters.ses import error_map, headers
 from mailout.adapters.ses.headers import one_line
-from mailout.base.addresses import Dropped, checked
+from mailout.base.addresses import IN_WORDS, Dropped, checked
 from mailout.letters.content.model import Content, Segments
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.mime import Envelope
@@ -120,20 +120,9 @@ def _cut(group: Sequence[SesLetter]) -> Iterable[list[SesLetter]]:
         yield batch
 
 
-WHY_NOT = {
-    Dropped.EMPTY: "there is none",
-    Dropped.NO_AT: "it has no @-sign",
-    Dropped.DISPLAY_NAME: "it has a name beside it",
-    Dropped.BAD_LOCAL: "what stands before the @-sign is wrong",
-    Dropped.NON_ASCII_LOCAL: "SES takes only ASCII before the @-sign",
-    Dropped.BAD_DOMAIN: "what stands after the @-sign is wrong",
-    Dropped.TOO_LONG: "it is too long",
-}
-
-
 def _why_not(address: str) -> str:
     dropped = checked(address)
-    why = WHY_NOT.get(dropped) if isinstance(dropped, Dropped) else None
+    why = IN_WORDS[dropped] if isinstance(dropped, Dropped) else None
     return f"SES cannot take this address: {why or 'it holds what no address may hold'}."
 
 

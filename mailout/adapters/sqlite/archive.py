@@ -64,13 +64,10 @@ class SqliteArchives:
     def give_space_back(self) -> int:
         """`VACUUM` copies what remains, so it takes as long as that is large; nobody can write meanwhile."""
         pages, free, size = (self._pragma(name) for name in ("page_count", "freelist_count", "page_size"))
-        if self._is_in_use() or free * WORTH_IT < pages:
+        if self.db.read(SENDERS, (self.db.clock.now(),)) or free * WORTH_IT < pages:
             return 0
         self.db.compact()
         return (pages - self._pragma("page_count")) * size
-
-    def _is_in_use(self) -> bool:
-        return bool(self.db.read(SENDERS, (self.db.clock.now(),)))
 
     def _pragma(self, name: str) -> int:
         return int(self.db.read(f"PRAGMA {name}")[0][0])

@@ -105,10 +105,6 @@ def failed_letters(store: Reads, *, modes: Sequence[str], since: float, limit: i
     return store.select(MAILOUTS, ended, order=["-completed_at"], limit=limit)
 
 
-def mailouts_of(store: Reads, ids: Sequence[str]) -> Sequence[Mailout]:
-    return list(among(store, MAILOUTS, "id", ids))
-
-
 def latest_of(store: Reads, refs: Sequence[str]) -> Mapping[str, Mailout]:
     """By page or file: the mailout that was made of it last, whatever its mode."""
     found = every(store, MAILOUTS, {"ref in": list(refs)}, order=["created_at"]) if refs else ()

@@ -6,22 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mailout.base.addresses import Dropped
+from mailout.base.addresses import IN_WORDS, Dropped
 from mailout.base.errors import UsageError
 from mailout.letters.audience.wishes import EVERYBODY, Answers, ImportQuestion, in_words, meaning
-
-IN_WORDS: Mapping[Dropped, str] = {
-    Dropped.EMPTY: "no address",
-    Dropped.NO_AT: "no @ in the address",
-    Dropped.DISPLAY_NAME: "a name beside the address",
-    Dropped.BAD_LOCAL: "invalid part before the @",
-    Dropped.NON_ASCII_LOCAL: "a character before the @ that mail services refuse",
-    Dropped.BAD_DOMAIN: "invalid domain",
-    Dropped.TOO_LONG: "too long for an address",
-    Dropped.DUPLICATE: "duplicate (merged into one)",
-    Dropped.BAD_ROW: "more fields than the file has columns",
-    Dropped.UNCONFIRMED: "never confirmed, never subscribed, or not answered for",
-}
 
 
 @dataclass(frozen=True, slots=True)

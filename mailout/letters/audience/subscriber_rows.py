@@ -89,6 +89,15 @@ def subscriber(store: Reads, email_norm: str) -> SubscriberDetails:
     return {**found, "status": stands, "lists": store.select(SUBSCRIPTIONS, {"email": email_norm})}
 
 
+def name_of(person: SubscriberColumns) -> str:
+    """Attributes need not be text: others may write into the same table."""
+    known = person["attributes"]
+    return str(
+        known.get("name")
+        or " ".join(str(known[key]) for key in ("first_name", "last_name") if known.get(key))
+    )
+
+
 def is_known(store: Reads, email_norm: str) -> bool:
     return first(store, COLUMNS, {"email_norm": email_norm}) is not None
 

@@ -82,7 +82,7 @@ class NotificationTemplates:
 
         TemplateProblem: it cannot be rendered.
         """
-        locale = next((one for one in locales if self._has(template, version, one)), locales[0])
+        locale = next((one for one in locales if self.inside(template, version, one)), locales[0])
         cleaned = in_every_text(variables, clean)  # what a producer wrote can hold no mark
         values = cleaned | {name: mark(MARKS[name]) for name in variables.keys() & MARKS.keys()}
         return self._rendered(template, version, locale, json.dumps(values, sort_keys=True))
@@ -122,9 +122,6 @@ class NotificationTemplates:
         path = "/".join((*folders, ""))
         found = self._templates.list_templates(filter_func=lambda name: name.startswith(path))
         return sorted({name.removeprefix(path).split("/")[0] for name in found})
-
-    def _has(self, *which: str) -> bool:
-        return bool(self.inside(*which))
 
     def _part(self, folder: str, name: str, values: Mapping[str, Any]) -> str:
         return self._templates.get_template(f"{folder}/{name}").render(values)

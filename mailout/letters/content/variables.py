@@ -7,7 +7,7 @@ put in once, escaped for the place where they stand; nothing that anybody wrote 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -227,22 +227,20 @@ def placeholders(variables: Iterable[Variable]) -> dict[str, str]:
 
 def as_written(text: str) -> str:
     """With `{{ name }}` where marks stand, for people to read."""
-
-    def write(found: re.Match[str]) -> str:
-        variable = Variable.of_key(found[1])
-        return found[0] if variable is None else variable.written
-
-    return _MARKED.sub(write, text)
+    return _with_variables(text, lambda one: one.written)
 
 
 def roughly_as_read(text: str) -> str:
     """With a fallback or a name where marks stand, to measure it."""
+    return _with_variables(text, lambda one: one.fallback or one.name)
 
-    def read(found: re.Match[str]) -> str:
+
+def _with_variables(text: str, words: Callable[[Variable], str]) -> str:
+    def put(found: re.Match[str]) -> str:
         variable = Variable.of_key(found[1])
-        return found[0] if variable is None else variable.fallback or variable.name
+        return found[0] if variable is None else words(variable)
 
-    return _MARKED.sub(read, text)
+    return _MARKED.sub(put, text)
 
 
 def _escaped(value: str, place: VariablePlace) -> str:

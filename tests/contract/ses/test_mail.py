@@ -140,13 +140,13 @@ def test_what_ses_cannot_take_is_said_without_a_call(changes, kind, code, stub, 
 @pytest.mark.parametrize(
     ("to", "why"),
     [
-        ("", "there is none"),
-        ("nobody", "it has no @-sign"),
-        ("Ann <ann@example.org>", "it has a name beside it"),
-        ("a..b@example.org", "what stands before the @-sign is wrong"),
-        ("почта@example.org", "SES takes only ASCII before the @-sign"),
-        ("a@example..org", "what stands after the @-sign is wrong"),
-        ("a" * 64 + "@" + ("b" * 63 + ".") * 3 + "c" * 63, "it is too long"),
+        ("", "no address"),
+        ("nobody", "no @ in the address"),
+        ("Ann <ann@example.org>", "a name beside the address"),
+        ("a..b@example.org", "invalid part before the @"),
+        ("почта@example.org", "a character before the @ that mail services refuse"),
+        ("a@example..org", "invalid domain"),
+        ("a" * 64 + "@" + ("b" * 63 + ".") * 3 + "c" * 63, "too long for an address"),
     ],
 )
 def test_an_address_that_ses_cannot_take_fails_with_its_reason(to, why, stub, transport):
