@@ -220,28 +220,30 @@ def _write_rejects(found: PeopleImport, path: Path) -> None:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[TextIO]:
-    """A table in UTF-8, in a file or on stdout: it is read by programs, this one among them. A file that was
-    there stays as it is until the new one is whole."""
+    """A table in UTF-8, in a file or on stdout: it is read by programs, this one among them. A file is there
+    when it is whole: until then, the one before it stays."""
     if path is None:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
         with output.writing():
             yield sys.stdout
         return
-    place = path.resolve()
-    draft = place.with_name(f"{place.name}.new") if place.is_file() else place
+    place, is_pipe = path.resolve(), path.exists() and not path.is_file()
+    draft = path if is_pipe else place.with_name(f"{place.name}.new")
     try:
         with draft.open("w", encoding="utf-8", newline="") as file:
             yield file
-        draft.replace(place)
+        if not is_pipe:
+            draft.replace(place)
     except OSError as error:
-        if draft != place:
-            draft.unlink(missing_ok=True)
         if error.errno in DISK_FULL:
             raise HomeUnwritable.full(path) from error
         raise UsageError(
             f"{path} cannot be written: {error.strerror}.", remedy="Choose another place."
         ) from error
+    finally:
+        if not is_pipe:
+            draft.unlink(missing_ok=True)
 
 
 # ── Taking it back ──

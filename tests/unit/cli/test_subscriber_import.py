@@ -145,7 +145,7 @@ def test_an_export_that_fails_leaves_the_last_one_whole(
 ) -> None:
     (folder / "people.csv").write_text("the last one")
 
-    def full(_: object) -> Iterator[str]:
+    def full(*_: object) -> Iterator[str]:
         yield "email\n"
         raise OSError(errno.ENOSPC, "No space left on device")
 
