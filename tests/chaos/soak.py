@@ -169,7 +169,7 @@ def run(minutes: float, kill_seconds: float, folder: Path) -> tuple[str, Sequenc
     """What the page says of it, and what went wrong."""
     stage, port = Stage(folder, "soak", bodies=True), free_port()
     try:
-        place = stage.place("single", "sqlite", PEOPLE, **_settings(port))
+        place = stage.place("single", "sqlite", PEOPLE, **_settings())
         topic, token = _furnish(place)
         with (
             up(place, port),
@@ -200,14 +200,14 @@ def _furnish(place: Place) -> tuple[Topic, str]:
     return topic, text
 
 
-def _settings(port: int) -> dict[str, Any]:
+def _settings() -> dict[str, Any]:
     return {
         "API_TOKEN": API_TOKEN,
         "ADMIN_PASSWORD": PASSWORD,
         "LOCK_SECONDS": "30",
         "SEND_RATE_PER_SEC": "5",
         "SNS_TOPIC_ARNS": TOPIC,
-        "PUBLIC_URL": f"http://127.0.0.1:{port}",
+        "PUBLIC_URL": "https://example.org",
         "TRUSTED_PROXIES": "127.0.0.1",
         "SIGNUP": "true",
         "RETRY_DELAYS": SETTINGS["RETRY_DELAYS"],
