@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json as json_
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -233,6 +234,8 @@ def writing(path: Path | None) -> Iterator[TextIO]:
     try:
         with draft.open("w", encoding="utf-8", newline="") as file:
             yield file
+        if path.is_file():
+            draft.chmod(stat.S_IMODE(place.stat().st_mode))
         if not is_pipe:
             draft.replace(place)
     except OSError as error:

@@ -156,7 +156,7 @@ def errors_page() -> Iterator[str]:
     yield from _table(("code", "what mailout does", "what to do"), map(_ses_row, sorted(ANSWERS)))
     yield from _chapter("A message went no further", "Beside what SES answers.")
     yield from _table(CODE, ((f"`{code}`", *words) for code, words in MESSAGES.items()))
-    yield from _chapter("Worth knowing", "They stop nothing that was not stopped already.")
+    yield from _chapter("Worth knowing", "Where one stops a real letter, it says so.")
     yield from _table(CODE, ((f"`{code}`", *words) for code, words in NOTES.items()))
     yield from _chapter(
         "An address is left out", "Correct the row and import it again; `--rejects FILE` lists them."

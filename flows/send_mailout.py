@@ -12,8 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 from flows.delivery import Delivery, deliver, deliver_again
 from flows.runs import first_name, mailout_flow
 from mailout.app.engine import Engine
-from mailout.base.errors import Abort, AbortCode
-from mailout.kinds.mailouts.readiness import TakenBack
+from mailout.kinds.mailouts.readiness import AlreadySent, MarkedAsSent, TakenBack
 from mailout.kinds.mailouts.requests import answer, still_asked
 from mailout.outbox.queue.port import Request
 
@@ -47,9 +46,9 @@ def send_mailout(
         mailout = answer(intake, request, steps.enqueue, by_hand=not asked or flow_run.run_count > 1)
     except TakenBack as taken_back:
         return Completed(message=str(taken_back), name="Taken back")
-    except Abort as abort:
-        if asked and abort.code is AbortCode.MAILOUT_ALREADY_SENT:
-            return Completed(message=str(abort), name="Already sent")
+    except AlreadySent as sent:
+        if asked and not isinstance(sent, MarkedAsSent):
+            return Completed(message=str(sent), name="Already sent")
         raise
     if mailout is None:
         return Completed(message="The page does not ask to be sent.", name="Not ready")

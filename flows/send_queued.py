@@ -26,7 +26,8 @@ from prefect.states import Completed
 from flows.delivery import Delivery, watch_for_cancel
 from flows.runs import first_name, mailout_flow, outcome_of
 from mailout.app.engine import Engine
-from mailout.base.errors import Abort, AbortCode, MailoutError, SourceUnavailable
+from mailout.base.errors import MailoutError, SourceUnavailable
+from mailout.kinds.mailouts.readiness import AlreadySent, MarkedAsSent, TakenBack
 from mailout.outbox.queue.mailout import Mailout
 from tasks.display import DISPLAY
 from tasks.logs import hidden
@@ -220,7 +221,9 @@ def _how_it_ended(engine: Engine, run: QueuedRun) -> State[Any]:
     error = run.error
     if isinstance(error, SourceUnavailable):
         return Completed(message=hidden(f"The queue tries again: {error}"), name="Not read yet")
-    if isinstance(error, Abort) and error.code is AbortCode.MAILOUT_ALREADY_SENT:
+    if isinstance(error, TakenBack):
+        return Completed(message=hidden(str(error)), name="Taken back")
+    if isinstance(error, AlreadySent) and not isinstance(error, MarkedAsSent):
         return Completed(message=hidden(str(error)), name="Already sent")
     if error is not None and (run.mailout_id is None or not isinstance(error, MailoutError)):
         raise error

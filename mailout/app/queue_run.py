@@ -18,6 +18,7 @@ from mailout.base.errors import (
     HomeUnwritable,
     MailoutError,
     NotFound,
+    StoreDamaged,
     StoreMismatch,
     StoreRolledBack,
     StoreUnavailable,
@@ -34,7 +35,7 @@ from mailout.outbox.queue.unattended import WATCH_SECONDS, was_tested, would_hel
 
 log = logging.getLogger("mailout.queue")
 
-ENDS_THE_RUN = (HomeUnwritable, StoreMismatch, StoreRolledBack)
+ENDS_THE_RUN = (HomeUnwritable, StoreDamaged, StoreMismatch, StoreRolledBack)
 """No other mailout would fare better. Nor while the store is away: that is asked when it happens."""
 
 
@@ -64,6 +65,7 @@ class QueueRun:
     in_hand: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     _unforeseen: list[Exception] = field(default_factory=list)
+    _tried_to_freeze: set[str] = field(default_factory=set)
 
     def run(self) -> Sequence[str]:
         """The mailouts that had their turn, as they ended."""
@@ -92,7 +94,9 @@ class QueueRun:
             if was_tested(store, mailout):
                 store.resume(mailout.id)  # when it starts, it is checked again
             planned = mailout.scheduled_at is not None and mailout.scheduled_at > now
-            if planned and mailout.frozen_at is None and mailout.content_hash is not None:
+            is_due = planned and mailout.frozen_at is None and mailout.content_hash is not None
+            if is_due and mailout.id not in self._tried_to_freeze:  # else the next run does
+                self._tried_to_freeze.add(mailout.id)
                 with self._one_of_many(mailout.id):
                     self.sending.freeze(mailout.id)
 

@@ -165,6 +165,10 @@ class StoreMismatch(StoreError, code="store_mismatch", exit_code=2):
     """The store's schema is not the one this program knows."""
 
 
+class StoreDamaged(StoreError, code="store_damaged"):
+    """What it holds cannot be read any more: writing into it makes it worse."""
+
+
 class StoreRolledBack(StoreError, code="store_rolled_back"):
     """The store does not know attempts that this machine has made: it looks like a restored backup."""
 

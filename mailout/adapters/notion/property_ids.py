@@ -9,6 +9,7 @@ from mailout.base.errors import SourceError
 from mailout.base.select import Writes
 from mailout.insight.history.history_rows import keep_note, note_value
 from mailout.letters.content.notion.blocks import as_mapping
+from mailout.letters.content.notion.page import is_filled
 
 PROPERTY_IDS = "notion property ids"
 """Among the store's notes."""
@@ -40,7 +41,7 @@ class PropertyIds:
         called = {str(as_mapping(one).get("id")): name for name, one in properties.items()}
         for name in self._names:
             now = called.get(known.get((source, name), ""))
-            if name not in properties and now is not None:
+            if name not in properties and now is not None and is_filled(as_mapping(properties[now])):
                 said = f"The property {name} is now called {now}. Rename it back to {name}"
                 again = f"{said}, then set Ready again."
                 raise SourceError(f"{said}, or set NOTION_PROP_*.", for_writer=again)

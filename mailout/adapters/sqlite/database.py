@@ -16,7 +16,14 @@ from typing import Any
 
 from mailout.base.addresses import without_address
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.base.errors import (
+    HomeUnwritable,
+    StoreDamaged,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+    TransitionRefused,
+)
 from mailout.base.ids import keyed_hash, uuid_of
 from mailout.letters.audience import segment_tree
 from mailout.outbox.delivery.states import TRANSITIONS
@@ -250,11 +257,11 @@ def _full(path: Path, error: Exception) -> HomeUnwritable | None:
     return None
 
 
-def _damaged(path: Path, error: Exception) -> StoreError | None:
+def _damaged(path: Path, error: Exception) -> StoreDamaged | None:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return None
-    return StoreError(
+    return StoreDamaged(
         f"The store {path} is damaged: {error}.",
         remedy=f"Stop mailout and restore a backup: docs/surviving.md says how. {NO_NEW_HOME}",
     )

@@ -11,7 +11,7 @@ import httpx
 from postgrest.exceptions import APIError
 from supabase import Client, ClientOptions
 
-from mailout.adapters.supabase.rpc import SQLSTATE_LENGTH, Collided, error_of, until_free
+from mailout.adapters.supabase.rpc import Collided, error_of, is_code, until_free
 from mailout.base.errors import SettingsError, StoreError, StoreMismatch, StoreUnavailable
 
 REQUEST_TIMEOUT = httpx.Timeout(15.0, connect=5.0)
@@ -95,6 +95,8 @@ def _check_status(response: httpx.Response) -> None:
     if status >= 500 or status in (408, 429):
         if not _is_databases_word(response):
             raise StoreUnavailable(f"Supabase does not answer: {status} {response.reason_phrase}.")
+    elif response.is_redirect:
+        raise _strange(response.url.host)
     elif status in (401, 403):
         raise error_of(str(status), f"{status} {response.reason_phrase}")
 
@@ -114,4 +116,4 @@ def _is_databases_word(response: httpx.Response) -> bool:
         code = response.json().get("code")
     except (ValueError, AttributeError):
         return False
-    return isinstance(code, str) and (len(code) == SQLSTATE_LENGTH or code.startswith("PGRST"))
+    return isinstance(code, str) and is_code(code)

@@ -7,7 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from mailout.base.errors import NotFound, StoreError, StoreMismatch, StoreUnavailable, TransitionRefused
+from mailout.base.errors import (
+    NotFound,
+    StoreDamaged,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+    TransitionRefused,
+)
 
 T = TypeVar("T")
 
@@ -38,8 +45,9 @@ _MISSING = {"PGRST202", "42883", "42P01"}
 """No such function, for the API and for Postgres; no such table."""
 
 _FORBIDDEN = {"42501", "PGRST301", "PGRST302", "401", "403"}
-_PASSING = ("08", "25", "40", "5", "PGRST00", "PGRSTX")
-"""How their codes begin: connection, transaction, resources, operator; the API has lost it, or itself."""
+_PASSING = ("08", "25", "40", "5", "F0", "HV", "XX000", "PGRST00", "PGRSTX")
+"""How their codes begin: connection, transaction, resources, operator, itself; or the API before it."""
+_DAMAGED = ("XX001", "XX002")
 
 _REMEDIES = {
     "25006": "The database is read-only, usually because its disk is full: free space or enlarge the disk in"
@@ -80,6 +88,11 @@ def until_free(act: Callable[[], T], *passing: type[StoreError]) -> T:
     return act()
 
 
+def is_code(code: str) -> bool:
+    """Of the database, or of the API before it."""
+    return len(code) == SQLSTATE_LENGTH or code.startswith("PGRST")
+
+
 def error_of(code: str | None, message: str, hint: str | None = None) -> StoreError:
     """The database's error in our words."""
     code = code or ""
@@ -104,7 +117,10 @@ def error_of(code: str | None, message: str, hint: str | None = None) -> StoreEr
     if code == "23502":
         remedy = "If this column is your own, give it a default: mailout writes rows without it."
         return StoreError(f"Supabase refused: {message} ({code}).", remedy=remedy)
-    if code.startswith(_PASSING):
+    if code in _DAMAGED:
+        remedy = "Stop mailout and restore a backup in Supabase: docs/surviving.md says how."
+        return StoreDamaged(f"The database is damaged: {message} ({code}).", remedy=remedy)
+    if code.startswith(_PASSING) and is_code(code):  # else it is the number of an HTTP status
         said = f"Supabase cannot do it just now: {message} ({code})."
         return StoreUnavailable(said, remedy=_REMEDIES.get(code))
     return StoreError(f"Supabase refused: {message} ({code}).")

@@ -24,8 +24,8 @@ STOPPED: Mapping[AbortCode, str] = {
     AbortCode.SUBJECT_REQUIRED: "Give it a subject: the page's title, or `subject:` in the file.",
     AbortCode.EMPTY_BODY: "Write something.",
     AbortCode.TEST_EMAILS_EMPTY: "Set `TEST_EMAILS` to one or more valid addresses.",
-    AbortCode.MAILOUT_ALREADY_SENT: "For those who failed: `mailout queue retry ID`."
-    " Another letter needs another page, or another `id:` in the file.",
+    AbortCode.MAILOUT_ALREADY_SENT: "Another letter needs another page, or another `id:` in the file; a"
+    " copy of a sent page, an empty `sent_at`. For those who failed: `mailout queue retry ID`.",
     AbortCode.FOOTER_ENV_MISSING: "Set or correct what it names: `ORG_NAME`, `ORG_ADDRESS`,"
     " `UNSUBSCRIBE_BASE_URL`, `UNSUBSCRIBE_SECRET`, `PUBLIC_URL` or `MEDIA_BASE_URL`.",
     AbortCode.MEDIA_UNAVAILABLE: "Put the picture where the text says, or give it an https address; share the"
@@ -183,7 +183,7 @@ NOTES: Mapping[str, Help] = {
         "Report it; limits may be overstepped by the difference until the hour or day ends.",
     ),
 }
-"""In the errors database and in `mailout status`. They stop nothing that was not stopped already."""
+"""In the errors database and in `mailout status`. Where one stops a real letter, it says so."""
 
 _TRIED_AGAIN = (OutcomeKind.TRANSIENT, OutcomeKind.THROTTLED)
 _BY_ITSELF: Mapping[OutcomeKind, str] = {

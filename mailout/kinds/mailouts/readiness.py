@@ -224,7 +224,7 @@ class TakenBack(UsageError):
     """Whoever asked for it has thought better of it while it was being read."""
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"“{subject}” is not sent: it was cancelled or put off meanwhile.")
+        super().__init__(f"“{subject}” is not sent: it was cancelled, put off or set to Draft meanwhile.")
 
 
 def cancelled(mailout: Mailout) -> UsageError:

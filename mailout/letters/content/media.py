@@ -116,7 +116,8 @@ def keep_media(
         urls[media.ref] = url
         if picture is not None:
             pictures[media.ref] = picture
-        problems += _findings(media, picture) if is_shown else ()
+        is_sign = f'class="n-emoji" src="{media.ref}"' in document.html_body  # it has a word in its place
+        problems += _findings(media, picture, stops=not is_sign) if is_shown else ()
     weight = sum(len(picture.data) for picture in pictures.values())
     if weight > HEAVY_BYTES:
         heavy = f"The pictures weigh {weight / 1e6:.1f} MB together: phones load them slowly. Use fewer."
@@ -163,10 +164,11 @@ def _is_public(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def _findings(media: Media, picture: PreparedPicture | None) -> Iterator[Problem]:
+def _findings(media: Media, picture: PreparedPicture | None, *, stops: bool = True) -> Iterator[Problem]:
     if picture is None:
         message = "Most mail programs cannot show this picture. Save it as JPEG or PNG and put it in again."
-        yield Problem("picture_unreadable", message, _called(media), stops=AbortCode.MEDIA_UNAVAILABLE)
+        code = AbortCode.MEDIA_UNAVAILABLE if stops else None
+        yield Problem("picture_unreadable", message, _called(media), stops=code)
     elif picture.stopped:
         message = "This picture does not move in the letter. Save it as a GIF of at most 3 MB."
         yield Problem("picture_stopped", message, _called(media))

@@ -51,6 +51,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "unsub_rate": ("number",),
 }
 """What a database has for a mailout, and the types that each of these properties may have."""
+COMPUTED = ("formula", "rollup")
+"""Nobody writes into them."""
 DECIDING = ("is_test", "send_at", "list", "segment")
 """They say to whom a letter goes and when: one that cannot be read must not count as empty."""
 _IN_WORDS = {"rich_text": "text", "multi_select": "multi-select"}
@@ -120,7 +122,8 @@ def _unreadable(properties: Mapping[str, Any], names: Mapping[str, str]) -> Iter
             yield f"The page's property {name} has the type {_IN_WORDS.get(kind, kind)}, not {wanted}."
         for other, property in properties.items():
             alike = other != name and plain_name(other) == plain_name(name)
-            if alike and _is_filled(as_mapping(property)) and not _is_filled(there):
+            computed = bool(there) and as_mapping(property).get("type") in COMPUTED
+            if alike and not computed and is_filled(as_mapping(property)) and not is_filled(there):
                 yield f"The page's property {other} has to be called {name}."
 
 
@@ -129,7 +132,7 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
-def _is_filled(property: Mapping[str, Any]) -> bool:
+def is_filled(property: Mapping[str, Any]) -> bool:
     return bool(property.get(str(property.get("type"))))
 
 

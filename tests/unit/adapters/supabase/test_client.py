@@ -18,6 +18,7 @@ from mailout.adapters.supabase.client import SupabaseRpc
 from mailout.base.errors import (
     NotFound,
     SettingsError,
+    StoreDamaged,
     StoreError,
     StoreMismatch,
     StoreUnavailable,
@@ -142,6 +143,7 @@ def test_an_outage_is_worth_waiting_for_and_never_asked_twice(
         (503, "53100", "enlarge the disk"),
         (405, "25006", "read-only, usually because its disk is full"),
         (503, "PGRST002", None),
+        (500, "XX000", None),
     ],
 )
 def test_an_outage_is_told_in_the_databases_words(
@@ -157,7 +159,22 @@ def test_an_outage_is_told_in_the_databases_words(
 
 def test_a_damaged_database_is_nothing_to_wait_for(rpc: SupabaseRpc, stub: type[Stub]) -> None:
     stub.answer = (500, {"code": "XX001", "message": "could not read block 3", "hint": None, "details": None})
-    with pytest.raises(StoreError, match="could not read block 3") as raised:
+    with pytest.raises(StoreDamaged, match="could not read block 3"):
+        rpc("mailout_step", {"step": {}})
+
+
+def test_a_redirection_is_no_answer_of_supabase(rpc: SupabaseRpc, stub: type[Stub]) -> None:
+    stub.kind, stub.answer = "text/html", (302, b"<p>Please sign in to this hotel.</p>")
+    with pytest.raises(StoreUnavailable, match="Something other than Supabase"):
+        rpc("mailout_step", {"step": {}})
+
+
+@pytest.mark.parametrize("status", [400, 402, 405, 407])
+def test_a_status_that_looks_like_a_databases_code_is_nothing_to_wait_for(
+    rpc: SupabaseRpc, stub: type[Stub], status: int
+) -> None:
+    stub.kind, stub.answer = "text/html", (status, b"<p>Bad request</p>")
+    with pytest.raises(StoreError) as raised:
         rpc("mailout_step", {"step": {}})
     assert not isinstance(raised.value, StoreUnavailable)
 

@@ -15,7 +15,7 @@ import pytest
 
 from mailout.adapters.sqlite import SqliteStore
 from mailout.app.queue_run import QueueRun
-from mailout.base.errors import NotFound, StoreError, StoreUnavailable, UsageError
+from mailout.base.errors import NotFound, StoreDamaged, StoreError, StoreUnavailable, UsageError
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content import content_rows
 from mailout.letters.content.content_rows import keep_content
@@ -296,6 +296,19 @@ def test_what_the_store_refuses_of_one_mailout_holds_that_one_and_not_the_queue(
     held = made.store.mailout(broken)
     assert (held.status, held.defer_reason, held.defer_note) == (Status.PENDING, reason, str(error))
     assert made.store.mailout(fine).status is Status.COMPLETED
+
+
+def test_a_damaged_store_ends_the_run_and_holds_nothing(folder: Path) -> None:
+    made = drive(folder)
+    ids = [made.add(name, 3) for name in ("one", "two")]
+
+    class Breaks(Quiet):
+        def begin(self, id: str) -> bool:
+            raise StoreDamaged("The store is damaged.")
+
+    with pytest.raises(StoreDamaged):
+        QueueRun(made.engine.sending, Breaks(made.engine)).run()
+    assert [made.store.mailout(id).defer_reason for id in ids] == [None, None]
 
 
 def test_a_mailout_that_does_not_move_for_an_hour_is_told(folder: Path) -> None:
