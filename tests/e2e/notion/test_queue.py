@@ -201,6 +201,17 @@ def test_a_property_that_was_renamed_is_known_by_its_id(
     assert "No list is called board" in notion.comments()[0]
 
 
+def test_what_notion_computes_beside_an_empty_property_keeps_nobody_from_sending(
+    engine: Engine, notion: Notion
+) -> None:
+    page = mailout_page("Hello", "Ready")
+    page["properties"]["Send At"] = {"type": "formula", "formula": {"type": "string", "string": None}}
+    page["properties"]["List"] = {"type": "rollup", "rollup": {"type": "array", "array": []}}
+    notion.stub.load(workspace(pages={PAGE: page}, blocks={PAGE: [p("Hi")]}))
+    run_queue(engine)
+    assert len(mails(engine)) == 3
+
+
 def test_a_property_of_another_kind_that_is_empty_keeps_nobody_from_sending(
     engine: Engine, notion: Notion
 ) -> None:

@@ -1,5 +1,6 @@
 """Pictures: kept before the mail points to them, or the mailout stops."""
 
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
@@ -122,3 +123,11 @@ def test_a_picture_that_few_programs_show_goes_to_test_readers_alone(data: bytes
     """It would be broken for nearly everybody, and tell where it was taken."""
     (problem,) = keep_media(DOCUMENT, {"a.png": data, "b.pdf": b""}.__getitem__, Kept()).problems
     assert (problem.code, problem.stops) == ("picture_unreadable", AbortCode.MEDIA_UNAVAILABLE)
+
+
+def test_an_emoji_that_few_programs_show_stops_nothing() -> None:
+    """It has its name in its place."""
+    sign = replace(DOCUMENT, html_body=DOCUMENT.html_body.replace("<img ", '<img class="n-emoji" '))
+    assert sign != DOCUMENT
+    (problem,) = keep_media(sign, {"a.png": b"<svg/>", "b.pdf": b""}.__getitem__, Kept()).problems
+    assert (problem.code, problem.stops) == ("picture_unreadable", None)
