@@ -15,6 +15,7 @@ from gateway.dashboard.forms import Form
 from gateway.dashboard.views import go_to
 from gateway.multipart import MOST_FIELDS
 from mailout.base.errors import MailoutError, StoreError, StoreUnavailable, UsageError
+from mailout.insight.reporting.phrases import count
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.columns import ATTRIBUTE, FIELDS, value_key
 from mailout.letters.audience.list_changes import list_for
@@ -128,7 +129,8 @@ def undo(act: AdminAct) -> Response:
         raise
     except StoreError as error:
         return go_to("/people/import", error.message)
-    said = f"{done.people:,} people and {done.lists:,} list entries were removed."
+    people, entries = count(done.people, "person", "people"), count(done.lists, "list entry", "list entries")
+    said = f"Removed: {people} and {entries}."
     if done.kept:
         said += f" {done.kept:,} stay: they get no mail, changed their status, or were in another import."
     return act.done("undid an import", act.form.get("id"), said)

@@ -209,7 +209,7 @@ def test_an_import_with_a_wrong_column_set_right_answered_and_taken_back(page: P
     assert serious(page) == []
     page.get_by_text("Undo…").click()
     page.get_by_role("button", name="Undo this import").click()
-    expect(page.get_by_role("status")).to_contain_text("1 person")
+    expect(page.get_by_role("status")).to_contain_text("Removed: 1 person")
 
 
 def test_a_mail_with_a_script_does_not_run_it(page: Page, dashboard: Site) -> None:

@@ -325,7 +325,7 @@ def test_past_imports_are_shown_with_what_was_decided_and_can_be_taken_back(dash
     (one, *_) = subscriber_rows.imports(dashboard.store)
     assert one.by.startswith("admin")
     done = dashboard.act("/people/import/undo", id=one.id).text
-    assert "1 people and 0 list entries were removed. 2 stay: they get no mail" in done
+    assert "Removed: 1 person and 0 list entries. 2 stay: they get no mail" in done
     assert "undone" in dashboard.client.get("/people/import").text
     assert dashboard.client.get("/person", params={"email": "zoe@example.org"}).status_code == 404
     assert "undone already" in dashboard.act("/people/import/undo", id=one.id).text
