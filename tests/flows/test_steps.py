@@ -206,6 +206,23 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
     assert len(tries) == 2
 
 
+def test_a_file_that_does_not_answer_is_not_rendered_again_from_what_was_read(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address may have expired, and everybody's letters would wait."""
+    engine = engine_with()
+    tries = []
+
+    def away(loaded: Any) -> Any:
+        tries.append(loaded)
+        raise SourceUnavailable("The file's host is away.")
+
+    monkeypatch.setattr(engine.intake, "enqueue_loaded", away)
+    monkeypatch.setattr("tasks.steps.render_content.retry_delay_seconds", 0)
+    send_mailout(letter, return_state=True)
+    assert len(tries) == 1
+
+
 def test_what_must_not_be_sent_is_refused_at_once(engine_with: Build, tmp_path: Path) -> None:
     """A retry would only make whoever waits wait longer."""
     engine_with()

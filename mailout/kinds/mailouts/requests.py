@@ -34,6 +34,8 @@ log = logging.getLogger("mailout.requests")
 DONE_BY_HAND_SECONDS = 7 * 86_400.0
 """What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
 SET_TO_DONE = "set_to_done_by_hand"
+AGAIN_SECONDS = 60.0
+"""What could not be read is not read again before, in the same run: everybody's letters would wait for it."""
 EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
@@ -41,6 +43,8 @@ EVENT_SECONDS = 30.0
 Enqueue = Callable[[str, bool | None, float | None], Mailout]
 """Reads and renders a page or file (for a test or not, asked for when) into the queue:
 `MailoutIntake.enqueue`, or the same in steps to see."""
+Waited = dict[str, tuple[float, SourceError]]
+"""In one run of the queue: pages and files that could not be read, since when and why."""
 
 
 def answer(
@@ -83,13 +87,17 @@ def still_asked(intake: MailoutIntake, request: Request) -> bool:
     return request in queue_rows.asked(intake.store, waiting=0)
 
 
-def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
+def enqueue_requested(
+    intake: MailoutIntake, enqueue: Enqueue | None = None, waited: Waited | None = None
+) -> list[Mailout]:
     """Requests whose event was lost, or whose flow died before it had read them.
 
     What goes wrong with one is no reason for the queue to stop.
     """
-    taken = []
+    taken, waited = [], {} if waited is None else waited
     for request in queue_rows.asked(intake.store, waiting=EVENT_SECONDS):
+        if _waits(intake, request.ref, waited):
+            continue
         try:
             mailout = answer(intake, request, enqueue)
         except StoreError:
@@ -98,6 +106,8 @@ def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> 
             log.info("%s", error)
         except MailoutError as error:
             log.warning("%s was asked for and is not sent: %s", request.ref, error)
+            if isinstance(error, SourceUnavailable):
+                waited[request.ref] = intake.store.now(), error
         except Exception:
             log.exception("%s was asked for and is not sent", request.ref)
         else:
@@ -105,7 +115,9 @@ def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> 
     return taken
 
 
-def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
+def enqueue_ready(
+    intake: MailoutIntake, enqueue: Enqueue | None = None, waited: Waited | None = None
+) -> list[Mailout]:
     """Write every page that asks for it into the queue; what pages do not show yet is written first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
@@ -119,11 +131,14 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     _point_out_done_by_hand(intake, reporter)
     told_later, planned = _told_later(intake), _planned(intake)
     taken, waiting = [], dict[str, MailoutError]()
-    enqueue = enqueue or intake.enqueue
+    enqueue, waited = enqueue or intake.enqueue, {} if waited is None else waited
     for ref in refs:
         if ref in planned:
             intake.pages.show_planned(ref, planned[ref])
         if ref in planned or ref in told_later:
+            continue
+        if _waits(intake, ref, waited):
+            waiting[ref] = waited[ref][1]
             continue
         try:
             mailout = _enqueue(intake, ref, enqueue, asked_at)
@@ -132,11 +147,16 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
         except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
             waiting[ref] = error
+            waited[ref] = intake.store.now(), error
         else:
             taken += [] if mailout is None else [mailout]
     _note_waiting(intake, waiting)
     check_early(intake, reporter.later)
     return taken
+
+
+def _waits(intake: MailoutIntake, ref: str, waited: Waited) -> bool:
+    return ref in waited and intake.store.now() < waited[ref][0] + AGAIN_SECONDS
 
 
 def show_all_is_paused(intake: MailoutIntake) -> None:

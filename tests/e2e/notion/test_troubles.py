@@ -9,6 +9,11 @@ import pytest
 from mailout.app.engine import Engine
 from mailout.base.errors import SourceRefused
 from mailout.insight.history import notion_troubles
+from mailout.insight.history.history_rows import note_value
+from mailout.kinds.mailouts import requests
+from mailout.kinds.mailouts.requests import Waited, enqueue_ready, enqueue_requested
+from mailout.outbox.queue.mailout import Mailout
+from mailout.outbox.queue.port import Request
 from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, Build, Notion, mails
 from tests.e2e.notion.test_queue import run_queue
@@ -91,6 +96,30 @@ def test_a_page_that_stays_unreadable_says_so_once(
     run_queue(engine)
     assert (told(engine), len(mails(engine))) == ([], 3)
     assert "It no longer waits." in str(notion.stub.comments(PAGE))
+
+
+def test_a_page_that_cannot_be_read_is_not_read_at_every_look_of_a_run(
+    engine_with: Build, notion: Notion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notion.load(status="Ready")
+    notion.stub.script({"path": f"/v1/blocks/{PAGE}", "status": 502, **REFUSED})
+    intake, waited, tries = engine_with().intake, Waited(), list[str]()
+
+    def enqueue(ref: str, test: bool | None, asked_at: float | None) -> Mailout:
+        tries.append(ref)
+        return intake.enqueue(ref, test, asked_at)
+
+    for _ in range(2):
+        enqueue_ready(intake, enqueue, waited)
+    (noted,) = note_value(intake.store, notion_troubles.NOTION_TROUBLES)
+    assert (tries, noted["page"]) == ([PAGE], PAGE)
+    intake.store.ask(Request(PAGE), repeat=0)
+    monkeypatch.setattr(requests, "EVENT_SECONDS", 0.0)
+    enqueue_requested(intake, enqueue, waited)
+    assert tries == [PAGE]
+    monkeypatch.setattr(requests, "AGAIN_SECONDS", 0.0)  # a minute later
+    enqueue_ready(intake, enqueue, waited)
+    assert tries == [PAGE, PAGE]
 
 
 def test_who_gives_up_notion_hears_no_more_of_it(engine_with: Build, notion: Notion) -> None:
