@@ -17,6 +17,7 @@ from flows.send_queued import QueuedMailouts
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.app.single_mail_run import send_what_waits
+from mailout.kinds.mailouts.early_checks import check_early
 from mailout.kinds.mailouts.requests import Waited, enqueue_ready, enqueue_requested, show_all_is_paused
 from mailout.outbox.queue import queue_rows
 
@@ -49,6 +50,7 @@ def _take_turns(engine: Engine) -> State[Any]:
         turns = QueueRun(engine.sending, steps, look)
         with let_go_if_ended(engine, turns.in_hand):
             ended = turns.run()
+    check_early(intake)
     if not ended:
         return Completed(message="Nothing is due.")
     states = {id: outcome_of(engine, id) for id in ended}

@@ -17,24 +17,42 @@ CHECKED_PAGES = "pages checked early"
 """Among the store's notes: as of which edit."""
 EDIT_SECONDS = 60.0
 """Notion tells the minute of an edit: within it there may be another."""
+NOT_READ = 0.0
+PAGES_AT_ONCE = 3
 
 
-def check_early(intake: MailoutIntake, later: Mapping[str, float]) -> None:
-    """Pages that ask to be sent later, with their last edits: each once, and again after an edit."""
+def check_early(intake: MailoutIntake) -> None:
+    """Pages that ask to be sent later, as they were last found: each once, and again after an edit.
+
+    A few in each run, when all else is done; those that could not be read come after the others.
+    """
+    later = intake.pages.reporter.later if intake.pages.reporter else None
+    if later is None or intake.pages.away:
+        return
     before = {one["ref"]: one["edited"] for one in note_value(intake.store, CHECKED_PAGES)}
-    checked = {ref: edited for ref, edited in later.items() if before.get(ref) == edited}
-    for ref in [ref for ref in later if ref not in checked]:
+    checked = {ref: edited for ref, edited in before.items() if ref in later}
+    new = [ref for ref in later if ref not in checked]
+    due = [*new, *(ref for ref, edited in checked.items() if edited != later[ref])]
+    for ref in due[:PAGES_AT_ONCE]:
         try:
             is_told = intake.pages.show_findings(ref, _found(intake, ref))
         except StoreError:
             raise
         except SourceUnavailable as error:
             log.info("%s could not be checked before its time: %s", ref, error)
-            continue
+            checked.pop(ref, None)
+            checked[ref] = NOT_READ
+            _keep(intake, checked)
+            return
         if is_told and later[ref] + EDIT_SECONDS <= intake.store.now():
             checked[ref] = later[ref]
-    if checked != before:
-        keep_note(intake.store, CHECKED_PAGES, [{"ref": ref, "edited": at} for ref, at in checked.items()])
+            _keep(intake, checked)
+    if checked.keys() != before.keys():
+        _keep(intake, checked)
+
+
+def _keep(intake: MailoutIntake, checked: Mapping[str, float]) -> None:
+    keep_note(intake.store, CHECKED_PAGES, [{"ref": ref, "edited": at} for ref, at in checked.items()])
 
 
 def _found(intake: MailoutIntake, ref: str) -> list[Problem]:

@@ -22,7 +22,6 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.insight.page_status.state import awaits_test
 from mailout.kinds.articles.order import ArticleOrder
-from mailout.kinds.mailouts.early_checks import check_early
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import AlreadySent, TakenBack
 from mailout.outbox.queue import queue_rows
@@ -151,7 +150,6 @@ def enqueue_ready(
         else:
             taken += [] if mailout is None else [mailout]
     _note_waiting(intake, waiting)
-    check_early(intake, reporter.later)
     return taken
 
 
