@@ -182,6 +182,15 @@ def test_a_run_that_sends_nothing_says_what_it_looked_at(engine_with: Build) -> 
     assert (name_of(id), below(id)) == ("the queue", [])
 
 
+def test_letters_of_later_are_checked_at_the_end_of_each_run(
+    engine_with: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, checked = engine_with(), list[object]()
+    monkeypatch.setattr("flows.run_queue.check_early", checked.append)
+    run(run_queue)
+    assert checked == [engine.intake]
+
+
 def test_a_letter_that_has_to_wait_has_no_send(engine_with: Build, letter: str) -> None:
     engine_with(FromNoon(), SEND_WINDOW="01:00-02:00")
     id = run(send_mailout, letter)

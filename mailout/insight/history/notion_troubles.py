@@ -12,13 +12,15 @@ from mailout.insight.history.history_rows import keep_note, note_value
 NOTION_TROUBLES = "notion troubles"
 """Among the store's notes."""
 READING, WRITING, PAGE = "Notion cannot be read", "Notion cannot be written", "The page {} waits"
+ASKED = "What was asked for waits: {}"
+"""Over HTTP or on the dashboard: also a file."""
 PASSING_SECONDS = 600.0
 """What may pass by itself is told when it has lasted so long."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotionTrouble:
-    kind: str  # READING, WRITING or PAGE
+    kind: str  # READING, WRITING, PAGE or ASKED
     why: str
     since: float
     passes: bool  # perhaps by itself
@@ -45,15 +47,17 @@ def keep(store: Writes, kind: str, found: Mapping[str, MailoutError]) -> None:
 
 
 def forget(store: Writes) -> None:
-    """Notion is not used any more."""
-    if _kept(store):
-        keep_note(store, NOTION_TROUBLES, [])
+    """Notion is not used any more; what was asked for may be a file."""
+    for kind in (READING, WRITING, PAGE):
+        keep(store, kind, {})
 
 
 def lasting(store: Reads) -> Sequence[NotionTrouble]:
-    """Those that somebody should know of."""
+    """Those that somebody should know of; of a page that is Ready and was asked for, too, one."""
     now = store.now()
-    return [one for one in _kept(store) if not one.passes or now - one.since >= PASSING_SECONDS]
+    found = [one for one in _kept(store) if not one.passes or now - one.since >= PASSING_SECONDS]
+    ready = {one.page for one in found if one.kind == PAGE}
+    return [one for one in found if one.kind != ASKED or one.page not in ready]
 
 
 def _kept(store: Reads) -> list[NotionTrouble]:

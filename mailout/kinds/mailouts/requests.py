@@ -93,9 +93,10 @@ def enqueue_requested(
 
     What goes wrong with one is no reason for the queue to stop.
     """
-    taken, waited = [], {} if waited is None else waited
+    taken, waiting, waited = [], dict[str, MailoutError](), {} if waited is None else waited
     for request in queue_rows.asked(intake.store, waiting=EVENT_SECONDS):
         if _waits(intake, request.ref, waited):
+            waiting[request.ref] = waited[request.ref][1]
             continue
         try:
             mailout = answer(intake, request, enqueue)
@@ -106,11 +107,13 @@ def enqueue_requested(
         except MailoutError as error:
             log.warning("%s was asked for and is not sent: %s", request.ref, error)
             if isinstance(error, SourceUnavailable):
+                waiting[request.ref] = error
                 waited[request.ref] = intake.store.now(), error
         except Exception:
             log.exception("%s was asked for and is not sent", request.ref)
         else:
             taken += [] if mailout is None else [mailout]
+    notion_troubles.keep(intake.store, notion_troubles.ASKED, waiting)
     return taken
 
 
