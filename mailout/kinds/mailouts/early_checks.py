@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 
 from mailout.base.errors import MailoutError, SourceUnavailable, StoreError
 from mailout.insight.history.history_rows import keep_note, note_value
 from mailout.insight.page_status.writer_notes import refusal
 from mailout.kinds.mailouts.mailouts import MailoutIntake
-from mailout.letters.content.document import Problem
+from mailout.letters.content.document import Problem, problem_line
 
 log = logging.getLogger("mailout.requests")
 
@@ -66,5 +67,11 @@ def _found(intake: MailoutIntake, ref: str) -> list[Problem]:
         unforeseen = None if isinstance(error, MailoutError) else error
         log.warning("%s would not be sent: %s", ref, error, exc_info=unforeseen)
         stops, findings = [error], ()
-    said = (f"This letter would not be sent. {refusal(error, None)}" for error in stops)
-    return [*(Problem("cannot_be_sent", one) for one in said), *findings]
+    said = [f"This letter would not be sent. {_while_ready(refusal(error, None))}" for error in stops]
+    others = [one for one in findings if not any(problem_line(one) in stop for stop in said)]
+    return [*(Problem("cannot_be_sent", one) for one in said), *others]
+
+
+def _while_ready(said: str) -> str:
+    """Without the last step: the page is Ready."""
+    return re.sub(r"(?:, then| and|\.? Then) set (?:the page to )?Ready again", "", said)

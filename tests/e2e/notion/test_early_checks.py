@@ -50,6 +50,17 @@ def test_a_page_that_cannot_be_read_as_a_letter_says_so_before_its_time(
     assert "would not be sent. No list is called nobody." in comment
 
 
+def test_what_would_stop_a_letter_of_later_is_said_once_without_a_step_that_is_done(
+    engine: Engine, notion: Notion
+) -> None:
+    load(notion, p("Dear {{ name | you }} and {{ name | you }"), EDITED[0])
+    run_queue(engine)
+    (comment,) = notion.comments()
+    assert comment.count("“{{ name | you }”") == 1
+    assert "Ready again" not in comment
+    assert not comment.endswith("..")
+
+
 def test_a_good_letter_of_later_is_read_once_and_gets_no_comment(engine: Engine, notion: Notion) -> None:
     load(notion, p("How are you?"), EDITED[0])
     run_queue(engine)
