@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from mailout.base.errors import MailoutError, SourceUnavailable
 from mailout.base.select import Reads, Writes
-from mailout.insight.history.history_rows import keep_note, note_value
+from mailout.insight.history.history_rows import keep_note, note_value, written_pages
+from mailout.letters.content.sample import plain_subject
 
 NOTION_TROUBLES = "notion troubles"
 """Among the store's notes."""
@@ -25,22 +26,22 @@ class NotionTrouble:
     since: float
     passes: bool  # perhaps by itself
     page: str = ""
+    title: str = ""  # the page's, where it is known
 
     @property
     def what(self) -> str:
-        return self.kind.format(self.page)
+        return f"“{self.title}” waits" if self.title else self.kind.format(self.page)
 
 
 def keep(store: Writes, kind: str, found: Mapping[str, MailoutError]) -> None:
     """Of this kind there are these now, by page (one of Notion as a whole has none), and no others."""
     before = _kept(store)
     since, now = {(one.kind, one.page): one.since for one in before}, store.now()
-    new = [
-        NotionTrouble(
-            kind, str(error), since.get((kind, page), now), isinstance(error, SourceUnavailable), page
-        )
-        for page, error in found.items()
-    ]
+    new = []
+    for page, error in found.items():
+        passes = isinstance(error, SourceUnavailable)
+        why = error.message if passes else str(error)  # nobody has to try again
+        new.append(NotionTrouble(kind, why, since.get((kind, page), now), passes, page))
     kept = [*(one for one in before if one.kind != kind), *new]
     if kept != before:
         keep_note(store, NOTION_TROUBLES, [asdict(one) for one in kept])
@@ -57,7 +58,13 @@ def lasting(store: Reads) -> Sequence[NotionTrouble]:
     now = store.now()
     found = [one for one in _kept(store) if not one.passes or now - one.since >= PASSING_SECONDS]
     ready = {one.page for one in found if one.kind == PAGE}
-    return [one for one in found if one.kind != ASKED or one.page not in ready]
+    read = written_pages(store) if any(one.page for one in found) else None
+    titles = {page.ref: plain_subject(page.subject) for page in (read.pages if read else ())}
+    return [
+        replace(one, title=titles.get(one.page, ""))
+        for one in found
+        if one.kind != ASKED or one.page not in ready
+    ]
 
 
 def _kept(store: Reads) -> list[NotionTrouble]:

@@ -152,7 +152,7 @@ def enqueue_ready(
             waited[ref] = intake.store.now(), error
         else:
             taken += [] if mailout is None else [mailout]
-    _note_waiting(intake, waiting)
+    _note_waiting(intake, waiting, {*told_later, *planned, *(one.ref for one in taken)})
     return taken
 
 
@@ -211,12 +211,16 @@ def ready_pages(store: Writes, reporter: PageReporter, now: float) -> Sequence[s
     return refs
 
 
-def _note_waiting(intake: MailoutIntake, waiting: Mapping[str, MailoutError]) -> None:
-    """Pages that ask and cannot be read now; those for which that lasts say so."""
+def _note_waiting(intake: MailoutIntake, waiting: Mapping[str, MailoutError], told: Container[str]) -> None:
+    """Pages that ask and cannot be read now; those for which that lasts say so, until they ask no more."""
+    before = [one.page for one in notion_troubles.lasting(intake.store) if one.kind == notion_troubles.PAGE]
     notion_troubles.keep(intake.store, notion_troubles.PAGE, waiting)
     for one in notion_troubles.lasting(intake.store):
         if one.page in waiting:
-            intake.pages.show_unreadable(one.page, waiting[one.page].message)
+            intake.pages.show_unreadable(one.page, waiting[one.page])
+    for ref in before:
+        if ref not in waiting and ref not in told:  # of those another note says how they stand
+            intake.pages.show_unreadable(ref, None)
 
 
 class _NotYet(Exception):
