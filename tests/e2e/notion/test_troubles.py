@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mailout.app.engine import Engine
-from mailout.base.errors import SourceRefused
+from mailout.base.clock import Clock
+from mailout.base.errors import SourceRefused, SourceUnavailable
 from mailout.insight.history import notion_troubles
 from mailout.insight.history.history_rows import keep_written_pages, note_value
 from mailout.insight.history.port import WrittenPage
@@ -18,10 +19,14 @@ from mailout.outbox.queue.port import Request
 from tests.e2e.conftest import Commands
 from tests.e2e.notion.conftest import PAGE, Build, Notion, mails
 from tests.e2e.notion.test_queue import run_queue
-from tests.stubs.notion_pages import p
+from tests.stubs.notion_pages import hosted, p
 from tests.stubs.notion_workspace import mailout_page, schema, workspace
 
 REFUSED: dict[str, Any] = {"body": "{}", "times": 1000}
+
+
+def away(url: str, *, clock: Clock) -> bytes:
+    raise SourceUnavailable("the file's host answered 503")
 
 
 def told(engine: Engine) -> list[str]:
@@ -103,6 +108,20 @@ def test_a_page_that_stays_unreadable_says_so_once(
     run_queue(engine)
     assert (told(engine), len(mails(engine))) == ([], 3)
     assert "It no longer waits." in str(notion.stub.comments(PAGE))
+
+
+def test_a_page_whose_file_stays_away_names_it(
+    engine: Engine, notion: Notion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notion_troubles, "PASSING_SECONDS", 0.0)
+    notion.load(hosted("image", "chart.png"), p("Words"), status="Ready")
+    monkeypatch.setattr("mailout.adapters.notion.pages.download", away)
+    run_queue(engine)
+    assert notion.comments() == [
+        "Not sent yet: “chart.png” cannot be copied just now. It is tried again every few minutes."
+    ]
+    (said,) = told(engine)
+    assert said.endswith("chart.png could not be copied: the file's host answered 503.")
 
 
 def test_a_page_that_is_a_draft_again_no_longer_says_that_it_waits(
