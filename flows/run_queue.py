@@ -17,7 +17,8 @@ from flows.send_queued import QueuedMailouts
 from mailout.app.engine import Engine
 from mailout.app.queue_run import QueueRun
 from mailout.app.single_mail_run import send_what_waits
-from mailout.kinds.mailouts.requests import enqueue_ready, enqueue_requested, show_all_is_paused
+from mailout.kinds.mailouts.early_checks import check_early
+from mailout.kinds.mailouts.requests import Waited, enqueue_ready, enqueue_requested, show_all_is_paused
 from mailout.outbox.queue import queue_rows
 
 
@@ -38,17 +39,18 @@ def _take_turns(engine: Engine) -> State[Any]:
         return Completed(message="Everything is paused.", name="Paused")
     engine.welcomes.write()
     send_what_waits(engine.sending)
-    intake = engine.intake
+    intake, waited = engine.intake, Waited()
     with QueuedMailouts(engine) as steps:
 
         def look() -> None:
             engine.welcomes.write()
-            enqueue_ready(intake, steps.enqueue)
-            enqueue_requested(intake, steps.enqueue)
+            enqueue_ready(intake, steps.enqueue, waited)
+            enqueue_requested(intake, steps.enqueue, waited)
 
         turns = QueueRun(engine.sending, steps, look)
         with let_go_if_ended(engine, turns.in_hand):
             ended = turns.run()
+    check_early(intake)
     if not ended:
         return Completed(message="Nothing is due.")
     states = {id: outcome_of(engine, id) for id in ended}

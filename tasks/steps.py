@@ -65,6 +65,11 @@ def if_transient(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
     return isinstance(error, (SourceUnavailable, StoreUnavailable, OSError))
 
 
+def if_store_is_away(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """Not for a file of a page that does not answer: its address is as old as what was read."""
+    return isinstance(state.result(raise_on_failure=False), (StoreUnavailable, OSError))
+
+
 REPEATABLE: Mapping[str, Any] = {
     "cache_policy": NO_CACHE,
     "retries": 3,
@@ -72,6 +77,7 @@ REPEATABLE: Mapping[str, Any] = {
     "retry_condition_fn": if_transient,
 }
 """A task that may run again: what it does twice is done once."""
+RENDERS: Mapping[str, Any] = {**REPEATABLE, "retry_condition_fn": if_store_is_away}
 
 
 # ── From a page or file, or from the queue ──
@@ -94,7 +100,7 @@ def load_mailout(engine: Engine, ref: str, test: bool | None, asked_at: float | 
     return loaded
 
 
-@task(name="render content", task_run_name=_by_its_subject, **REPEATABLE)
+@task(name="render content", task_run_name=_by_its_subject, **RENDERS)
 @with_engine
 def render_content(engine: Engine, loaded: LoadedMailout) -> LetterRef:
     """Render and check it, and write it into the queue. Safe to repeat: the same id is the same mailout."""

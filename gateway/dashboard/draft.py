@@ -197,7 +197,8 @@ def _part(visit: Visit, ref: str) -> dict[str, Any]:
     if isinstance(found, str):
         return {"problem": found, "draft": None, "mail": None, "findings": [], "size": 0}
     size = people_on(desk.store, found.list_key, found.segment)
-    checks = [("fail", said) for said in found.stops] + [("warn", said) for said in found.findings]
+    checks = [("fail", said) for said in found.stops]
+    checks += [("warn", said) for said in found.findings if not any(said in stop for stop in found.stops)]
     if found.content is not None:
         checks.append(tested(desk, found.content.hash))
     checks += [

@@ -55,7 +55,10 @@ def held_and_failed(desk: Desk) -> tuple[Sequence[Mailout], Sequence[Trouble]]:
     links = {f"/letters/{one.id}" for one in held}
     since, errors = _recent(desk)
     found = [*_failed(desk, errors, since), *_stopped(desk, errors), *_silent(desk), *_unserved(desk)]
-    found += [Trouble(one.what, one.why, one.since) for one in notion_troubles.lasting(desk.store)]
+    found += [
+        Trouble(one.what, one.why, one.since, link=f"/draft?ref={one.page}" if page_id_of(one.page) else "")
+        for one in notion_troubles.lasting(desk.store)
+    ]
     return held, _open(desk, since, [one for one in found if one.link not in links])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mailout.base.errors import SourceRefused, SourceUnavailable
+from mailout.base.errors import MailoutError, SourceRefused, SourceUnavailable
 from mailout.insight.alerts import alert_rows
 from mailout.insight.alerts.conditions import EVENTS_UNHEARD_SECONDS, alerts
 from mailout.insight.alerts.port import AlertKind, Facts, KnownAlert
@@ -210,6 +210,31 @@ def test_what_keeps_letters_in_notion_waiting_is_told_while_it_lasts(
     assert told() == [("The page p2 waits", 1)]
     forget(store)
     assert told() == []
+
+
+def test_of_two_machines_the_one_that_can_read_notion_does_not_take_back_what_the_other_says(
+    store: Store, factory: StoreFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or each of its looks would be another alert."""
+
+    def look(host: str, error: MailoutError | None = None) -> list[float]:
+        monkeypatch.setattr("socket.gethostname", lambda: host)
+        keep(store, READING, {"": error} if error else {})
+        return [one.since for one in alert_rows.alert_signs(store, ACCOUNT).notion]
+
+    refused = SourceRefused("Notion answered 401.")
+    factory.set_now(NOON)
+    assert look("old", refused) == [NOON]
+    for minutes in range(10, 70, 10):
+        factory.set_now(NOON + minutes * 60)
+        assert look("new") == [NOON]
+        assert look("old", refused) == [NOON]
+    assert look("new", refused) == [NOON], "once, for both"
+    assert look("old") == [NOON]
+    assert look("new") == []
+    look("old", refused)
+    factory.set_now(NOON + 2 * 3600)
+    assert look("new") == [], "a machine that is gone says nothing more"
 
 
 def _sent_through(store: Store, id: str, transport: str, *, accepted: bool = True) -> None:

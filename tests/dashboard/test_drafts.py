@@ -111,6 +111,11 @@ def test_what_would_stop_a_letter_is_said_before_it_is_sent(desk: Site, notion: 
     assert "Send to" not in page
 
 
+def test_what_would_stop_a_letter_is_said_once(desk: Site, notion: NotionStub) -> None:
+    write(notion, "Dear {{ name | you }} and {{ name | you }")
+    assert read(desk).count("“{{ name | you }”") == 1
+
+
 def test_a_letter_is_sent_from_its_draft_and_the_page_follows_it(desk: Site) -> None:
     size = desk.store.audience_size("newsletter")
     assert f"Send to {size} people…" in read(desk)

@@ -17,7 +17,9 @@ from gateway.dashboard import letter_numbers
 from mailout.base.errors import SourceRefused
 from mailout.base.ids import mailout_id
 from mailout.insight.history import history_rows
-from mailout.insight.history.notion_troubles import READING, keep
+from mailout.insight.history.history_rows import keep_written_pages
+from mailout.insight.history.notion_troubles import PAGE, READING, keep
+from mailout.insight.history.port import WrittenPage
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.content_rows import keep_content
@@ -29,6 +31,7 @@ from mailout.outbox.queue.mailout import DeferReason, Status
 from tests.contract.test_single_mails import mail
 from tests.dashboard.conftest import Site
 from tests.dashboard.scene import Scene
+from tests.stubs.notion_pages import id_of
 
 ANA = "person000@example.org"
 
@@ -366,3 +369,13 @@ def test_home_and_problems_say_that_notion_cannot_be_read(dashboard: Site) -> No
     assert f"{said} Check NOTION_TOKEN." in dashboard.client.get("/problems").text
     keep(dashboard.store, READING, {})
     assert "Notion cannot be read" not in dashboard.client.get("/problems").text
+
+
+def test_a_page_that_waits_is_named_and_linked(dashboard: Site) -> None:
+    dashboard.sign_in()
+    page = id_of("a page")
+    keep(dashboard.store, PAGE, {page: SourceRefused("Notion answered 403.")})
+    keep_written_pages(dashboard.store, [WrittenPage(page, "Spring letter", "Ready", is_ready=True)])
+    shown = dashboard.client.get("/problems").text
+    assert "“Spring letter” waits" in shown
+    assert f"/draft?ref={page}" in shown

@@ -182,6 +182,15 @@ def test_a_run_that_sends_nothing_says_what_it_looked_at(engine_with: Build) -> 
     assert (name_of(id), below(id)) == ("the queue", [])
 
 
+def test_letters_of_later_are_checked_at_the_end_of_each_run(
+    engine_with: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, checked = engine_with(), list[object]()
+    monkeypatch.setattr("flows.run_queue.check_early", checked.append)
+    run(run_queue)
+    assert checked == [engine.intake]
+
+
 def test_a_letter_that_has_to_wait_has_no_send(engine_with: Build, letter: str) -> None:
     engine_with(FromNoon(), SEND_WINDOW="01:00-02:00")
     id = run(send_mailout, letter)
@@ -204,6 +213,23 @@ def test_a_source_that_is_away_for_a_moment_costs_a_retry_and_no_letter(
     monkeypatch.setattr("tasks.steps.load_mailout.retry_delay_seconds", 0)
     assert send_mailout(letter, return_state=True).name == "Completed"
     assert len(tries) == 2
+
+
+def test_a_file_that_does_not_answer_is_not_rendered_again_from_what_was_read(
+    engine_with: Build, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address may have expired, and everybody's letters would wait."""
+    engine = engine_with()
+    tries = []
+
+    def away(loaded: Any) -> Any:
+        tries.append(loaded)
+        raise SourceUnavailable("The file's host is away.")
+
+    monkeypatch.setattr(engine.intake, "enqueue_loaded", away)
+    monkeypatch.setattr("tasks.steps.render_content.retry_delay_seconds", 0)
+    send_mailout(letter, return_state=True)
+    assert len(tries) == 1
 
 
 def test_what_must_not_be_sent_is_refused_at_once(engine_with: Build, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class NotionSource:
         self._warned: set[str] = set()
         self.keeps_errors = bool(config.db_errors)
         self.finds_ready = bool(config.db_mailouts)
-        self.later: Mapping[str, float] = {}
+        self.later: Mapping[str, float] | None = None
         self.notes = NotionNotes(self._calls, self.page, self._warn_once)
 
     def close(self) -> None:

@@ -294,7 +294,7 @@ def _events_unheard(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
 def _notion(facts: Facts, zone: tzinfo) -> Iterator[Alert]:
     for one in facts.signs.notion:
         yield Alert(
-            key=f"notion {one.what}",
+            key=f"notion {one.page or one.kind}",
             kind=AlertKind.NOTION,
             subject=one.what,
             text=_lines(

@@ -17,7 +17,7 @@ class PageReporter(Protocol):
 
     keeps_errors: bool  # there is an errors database
     finds_ready: bool  # there is a database of mailouts, in which pages that ask to be sent are found
-    later: Mapping[str, float]  # whose time has not come, as `ready` last found them: their last edits
+    later: Mapping[str, float] | None  # whose time has not come, as `ready` found them: their last edits
 
     def ready(self, now: float) -> Sequence[str]:
         """Pages that ask to be sent and whose time has come, by their ref."""

@@ -140,9 +140,10 @@ class PageReports:
         why = all_is_paused(self._link(f"draft?ref={ref}")) if paused else None
         return self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
-    def show_unreadable(self, ref: str, why: str) -> None:
-        """Its page asks to be sent, and has not been readable for a while. The note ends when it is sent."""
-        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, unreadable(why)))
+    def show_unreadable(self, ref: str, error: MailoutError | None) -> None:
+        """Its page asks to be sent, and has not been readable for a while; None: it asks no more."""
+        why = None if error is None else unreadable(error)
+        self._write_page(ref, lambda reporter: reporter.show_waiting(ref, why))
 
     def report_errors(self) -> None:
         """New errors, each once. One whose answer was lost may be reported again: better twice than never."""

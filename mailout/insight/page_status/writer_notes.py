@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import tzinfo
 
-from mailout.base.errors import Abort, AbortCode, MailoutError
+from mailout.base.errors import Abort, AbortCode, MailoutError, SourceUnavailable
 from mailout.base.time_format import spoken
 from mailout.insight.reporting.phrases import count, headline, wait
 from mailout.outbox.queue.mailout import WAITS_FOR_A_PERSON, DeferReason, Mailout, Status
 
 FOR_A_PERSON = "Waits for a person: "
-WAITING = (FOR_A_PERSON, "Waits until ")
+NOT_YET = "Not sent yet: "
+WAITING = (FOR_A_PERSON, "Waits until ", NOT_YET)
 """How a note begins that is out of date once the mailout goes on."""
 NO_LONGER_WAITING = "It no longer waits."
 """What it says then."""
@@ -92,8 +93,12 @@ def all_is_paused(address: str | None) -> str:
     return _with_link(f"{FOR_A_PERSON}everything is paused. {BY_REASON[DeferReason.PAUSED]}", address)
 
 
-def unreadable(why: str) -> str:
-    return f"{FOR_A_PERSON}this page cannot be read. {why} It is tried again every minute."
+def unreadable(error: MailoutError) -> str:
+    """Of a page that asks to be sent, and all of which could not be read for a while."""
+    if not isinstance(error, SourceUnavailable):
+        return f"{NOT_YET}mailout may not read all of this page. {ASK}"
+    said = error.for_writer or "this page cannot be read just now."
+    return f"{NOT_YET}{said} It is tried again every few minutes."
 
 
 def planned(at: float, zone: tzinfo, draft: str | None) -> str:

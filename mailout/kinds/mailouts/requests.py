@@ -22,7 +22,6 @@ from mailout.insight.page_status import report_rows
 from mailout.insight.page_status.port import PageReporter
 from mailout.insight.page_status.state import awaits_test
 from mailout.kinds.articles.order import ArticleOrder
-from mailout.kinds.mailouts.early_checks import check_early
 from mailout.kinds.mailouts.mailouts import MailoutIntake
 from mailout.kinds.mailouts.readiness import AlreadySent, TakenBack
 from mailout.outbox.queue import queue_rows
@@ -34,6 +33,8 @@ log = logging.getLogger("mailout.requests")
 DONE_BY_HAND_SECONDS = 7 * 86_400.0
 """What was set to done longer ago is history: it may come from before this database had a `sent_at`."""
 SET_TO_DONE = "set_to_done_by_hand"
+AGAIN_SECONDS = 60.0
+"""What could not be read is not read again before, in the same run: everybody's letters would wait for it."""
 EVENT_SECONDS = 30.0
 """How long a request's own event may take to start its flow; after that the queue enqueues it."""
 
@@ -41,6 +42,8 @@ EVENT_SECONDS = 30.0
 Enqueue = Callable[[str, bool | None, float | None], Mailout]
 """Reads and renders a page or file (for a test or not, asked for when) into the queue:
 `MailoutIntake.enqueue`, or the same in steps to see."""
+Waited = dict[str, tuple[float, SourceError]]
+"""In one run of the queue: pages and files that could not be read, since when and why."""
 
 
 def answer(
@@ -83,13 +86,18 @@ def still_asked(intake: MailoutIntake, request: Request) -> bool:
     return request in queue_rows.asked(intake.store, waiting=0)
 
 
-def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
+def enqueue_requested(
+    intake: MailoutIntake, enqueue: Enqueue | None = None, waited: Waited | None = None
+) -> list[Mailout]:
     """Requests whose event was lost, or whose flow died before it had read them.
 
     What goes wrong with one is no reason for the queue to stop.
     """
-    taken = []
+    taken, waiting, waited = [], dict[str, MailoutError](), {} if waited is None else waited
     for request in queue_rows.asked(intake.store, waiting=EVENT_SECONDS):
+        if _waits(intake, request.ref, waited):
+            waiting[request.ref] = waited[request.ref][1]
+            continue
         try:
             mailout = answer(intake, request, enqueue)
         except StoreError:
@@ -98,14 +106,20 @@ def enqueue_requested(intake: MailoutIntake, enqueue: Enqueue | None = None) -> 
             log.info("%s", error)
         except MailoutError as error:
             log.warning("%s was asked for and is not sent: %s", request.ref, error)
+            if isinstance(error, SourceUnavailable):
+                waiting[request.ref] = error
+                waited[request.ref] = intake.store.now(), error
         except Exception:
             log.exception("%s was asked for and is not sent", request.ref)
         else:
             taken += [] if mailout is None else [mailout]
+    notion_troubles.keep(intake.store, notion_troubles.ASKED, waiting)
     return taken
 
 
-def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list[Mailout]:
+def enqueue_ready(
+    intake: MailoutIntake, enqueue: Enqueue | None = None, waited: Waited | None = None
+) -> list[Mailout]:
     """Write every page that asks for it into the queue; what pages do not show yet is written first.
 
     A page that must not be sent asks no more, and the errors database says why. A page that cannot be read
@@ -119,11 +133,14 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
     _point_out_done_by_hand(intake, reporter)
     told_later, planned = _told_later(intake), _planned(intake)
     taken, waiting = [], dict[str, MailoutError]()
-    enqueue = enqueue or intake.enqueue
+    enqueue, waited = enqueue or intake.enqueue, {} if waited is None else waited
     for ref in refs:
         if ref in planned:
             intake.pages.show_planned(ref, planned[ref])
         if ref in planned or ref in told_later:
+            continue
+        if _waits(intake, ref, waited):
+            waiting[ref] = waited[ref][1]
             continue
         try:
             mailout = _enqueue(intake, ref, enqueue, asked_at)
@@ -132,11 +149,15 @@ def enqueue_ready(intake: MailoutIntake, enqueue: Enqueue | None = None) -> list
         except SourceError as error:
             log.warning("%s could not be read: %s", ref, error)
             waiting[ref] = error
+            waited[ref] = intake.store.now(), error
         else:
             taken += [] if mailout is None else [mailout]
-    _note_waiting(intake, waiting)
-    check_early(intake, reporter.later)
+    _note_waiting(intake, waiting, {*told_later, *planned, *(one.ref for one in taken)})
     return taken
+
+
+def _waits(intake: MailoutIntake, ref: str, waited: Waited) -> bool:
+    return ref in waited and intake.store.now() < waited[ref][0] + AGAIN_SECONDS
 
 
 def show_all_is_paused(intake: MailoutIntake) -> None:
@@ -190,12 +211,16 @@ def ready_pages(store: Writes, reporter: PageReporter, now: float) -> Sequence[s
     return refs
 
 
-def _note_waiting(intake: MailoutIntake, waiting: Mapping[str, MailoutError]) -> None:
-    """Pages that ask and cannot be read now; those for which that lasts say so."""
+def _note_waiting(intake: MailoutIntake, waiting: Mapping[str, MailoutError], told: Container[str]) -> None:
+    """Pages that ask and cannot be read now; those for which that lasts say so, until they ask no more."""
+    before = [one.page for one in notion_troubles.lasting(intake.store) if one.kind == notion_troubles.PAGE]
     notion_troubles.keep(intake.store, notion_troubles.PAGE, waiting)
     for one in notion_troubles.lasting(intake.store):
         if one.page in waiting:
-            intake.pages.show_unreadable(one.page, waiting[one.page].message)
+            intake.pages.show_unreadable(one.page, waiting[one.page])
+    for ref in before:
+        if ref not in waiting and ref not in told:  # of those another note says how they stand
+            intake.pages.show_unreadable(ref, None)
 
 
 class _NotYet(Exception):

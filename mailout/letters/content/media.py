@@ -95,7 +95,9 @@ def keep_media(
                 url = store.keep(data, media.name)
         except SourceUnavailable as away:
             raise SourceUnavailable(
-                f"{_called(media)} could not be copied: {away.message}.", remedy="Send again in some minutes."
+                f"{_called(media)} could not be copied: {away.message}.",
+                remedy="Send again in some minutes.",
+                for_writer=f"“{_called(media)}” cannot be copied just now.",
             ) from away
         except OSError as error:
             raise Abort(

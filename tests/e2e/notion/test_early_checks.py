@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from mailout.app.engine import Engine
+from mailout.kinds.mailouts.early_checks import check_early
+from mailout.kinds.mailouts.requests import enqueue_ready
 from tests.e2e.notion.conftest import PAGE, Build, Notion, mails
 from tests.e2e.notion.test_queue import run_queue
 from tests.stubs.notion_pages import Json, id_of, p
@@ -46,6 +48,17 @@ def test_a_page_that_cannot_be_read_as_a_letter_says_so_before_its_time(
     run_queue(engine)
     (comment,) = notion.comments()
     assert "would not be sent. No list is called nobody." in comment
+
+
+def test_what_would_stop_a_letter_of_later_is_said_once_without_a_step_that_is_done(
+    engine: Engine, notion: Notion
+) -> None:
+    load(notion, p("Dear {{ name | you }} and {{ name | you }"), EDITED[0])
+    run_queue(engine)
+    (comment,) = notion.comments()
+    assert comment.count("“{{ name | you }”") == 1
+    assert "Ready again" not in comment
+    assert not comment.endswith("..")
 
 
 def test_a_good_letter_of_later_is_read_once_and_gets_no_comment(engine: Engine, notion: Notion) -> None:
@@ -92,3 +105,43 @@ def test_a_letter_of_later_for_an_unknown_segment_stops_no_other(engine: Engine,
     run_queue(engine)
     assert "There is no segment “porto”." in notion.comments()[0]
     assert len(mails(engine)) == 3
+
+
+def test_letters_of_later_are_checked_a_few_at_a_time_and_one_that_fails_holds_up_no_other(
+    engine: Engine, notion: Notion
+) -> None:
+    ids = [id_of(f"page {number}") for number in range(5)]
+    pages = {one: mailout_page("Hello", "Ready", send_at={"start": "2999-01-01"}) for one in ids}
+    for page in pages.values():
+        page["last_edited_time"] = EDITED[0]
+    notion.stub.load(workspace(pages=pages, blocks={one: [p("Dear {{ code }}")] for one in ids}))
+    notion.stub.script({"path": f"/v1/blocks/{ids[0]}", "status": 502, "times": 1000})
+
+    def told() -> list[bool]:
+        return [bool(notion.stub.comments(one)) for one in ids]
+
+    run_queue(engine)
+    assert told() == [False] * 5
+    run_queue(engine)
+    assert told() == [False, True, True, True, False]
+    run_queue(engine)
+    assert told() == [False, True, True, True, True]
+    notion.stub.script()
+    run_queue(engine)
+    assert told() == [True] * 5
+
+
+def test_letters_of_later_are_checked_after_everything_is_sent(engine: Engine, notion: Notion) -> None:
+    load(notion, p("Dear {{ code }}"), EDITED[0])
+    enqueue_ready(engine.intake)
+    assert notion.comments() == []
+    check_early(engine.intake)
+    assert len(notion.comments()) == 1
+
+
+def test_while_notion_was_not_asked_nothing_is_forgotten(engine_with: Build, notion: Notion) -> None:
+    load(notion, p("Dear {{ code }}"), EDITED[0])
+    run_queue(engine_with())
+    check_early(engine_with().intake)
+    run_queue(engine_with())
+    assert readings(notion) == 1

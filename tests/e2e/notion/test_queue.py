@@ -14,6 +14,7 @@ from mailout.base.errors import Abort
 from mailout.insight.page_status import report_rows
 from mailout.insight.reporting.phrases import waiting
 from mailout.kinds.mailouts import readiness
+from mailout.kinds.mailouts.early_checks import check_early
 from mailout.kinds.mailouts.readiness import TakenBack
 from mailout.kinds.mailouts.requests import answer, enqueue_ready
 from mailout.outbox.delivery.states import State
@@ -32,6 +33,7 @@ def run_queue(engine: Engine) -> None:
     enqueue_ready(engine.intake)
     for mailout in queue_rows.due_mailouts(engine.store, stale=60):
         engine.deliver(mailout.id)
+    check_early(engine.intake)
 
 
 def test_a_page_that_is_ready_is_sent_once_and_says_so(engine: Engine, notion: Notion) -> None:

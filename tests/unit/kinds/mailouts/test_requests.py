@@ -11,7 +11,8 @@ from PIL import Image
 from mailout.adapters.markdown_file import MarkdownFiles
 from mailout.base import error_log
 from mailout.base.errors import SourceUnavailable, UsageError
-from mailout.kinds.mailouts.requests import answer, enqueue_requested
+from mailout.insight.history import notion_troubles
+from mailout.kinds.mailouts.requests import answer, enqueue_ready, enqueue_requested
 from mailout.letters.audience.port import SubscriberRow
 from mailout.letters.content.port import SourceMailout
 from mailout.outbox.queue import queue_rows
@@ -57,6 +58,25 @@ def test_a_source_that_is_away_is_asked_again(tmp_path: Path) -> None:
     made = asked_for(tmp_path, SourceUnavailable())
     assert len(enqueue_requested(made.engine.intake)) == 1
     assert queue_rows.asked(made.store, waiting=0) == [Request.of("strange.md")]
+
+
+def test_what_was_asked_for_and_stays_away_is_told_until_it_is_there(tmp_path: Path) -> None:
+    made = asked_for(tmp_path, SourceUnavailable("The file's host is away."))
+    intake = made.engine.intake
+
+    def look() -> list[tuple[str, str]]:
+        enqueue_ready(intake)  # which finds no Notion here
+        enqueue_requested(intake)
+        return [(one.page, one.why) for one in notion_troubles.lasting(made.store)]
+
+    assert look() == []
+    made.clock.sleep(601)
+    assert look() == [("strange.md", "The file's host is away.")]
+    notion_troubles.keep(made.store, notion_troubles.PAGE, {"strange.md": SourceUnavailable()})
+    made.clock.sleep(601)
+    assert len(notion_troubles.lasting(made.store)) == 1
+    made.store.answered(Request.of("strange.md"))
+    assert look() == []
 
 
 def test_a_file_host_that_is_away_is_asked_again(tmp_path: Path) -> None:
