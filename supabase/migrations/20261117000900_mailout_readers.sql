@@ -388,11 +388,14 @@ begin
                        then 'SUPPRESSED'
                    -- Who was taken off a list that its segment asks for since it was planned, and is on no other of them.
                    when not mailout.is_test and mailout.list_key is null and mailout.segment_filter -> 'lists' <> '[]' and exists (
-                       select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at >= mailout.freeze_started_at
+                       select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at >= o.created_at
                          and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key))
                        and not exists (
                            select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at is null
                              and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key))
+                       and not (jsonb_exists(mailout.segment_filter -> 'lists', 'general') and not exists (
+                           select 1 from subscriptions l
+                           where l.email = o.email and l.list_key = 'general' and l.unsubscribed_at is not null))
                        then 'SUPPRESSED'
                    when not mailout.is_test and s.snoozed_until > at then 'SNOOZED'
                    when o.recipient_id is not null and not exists (
