@@ -58,6 +58,9 @@ _SIGN_UP_AGAIN = """UPDATE subscribers SET status = 'active', status_updated_at 
     WHERE email_norm = ? AND status = 'unsubscribed' AND complained_at IS NULL"""
 _LIST_AGAIN = "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?"
 
+RENEWED = "DELETE FROM desk_unsubscribes WHERE email = ? AND list_key = ?"
+"""What the dashboard ended, by a person's own act; '' is everything."""
+
 _MAY_CHOOSE = """SELECT attributes FROM subscribers
     WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
 
@@ -107,6 +110,8 @@ class SqliteSubscribers:
                 release_forgotten(tx, (row.email_norm for row in rows))
                 tx.executemany(_SIGN_UP_AGAIN, [(now, row.email_norm) for row in rows])
                 tx.executemany(_LIST_AGAIN, [(row.email_norm, key) for row in rows for key in row.lists])
+                renewed = [(row.email_norm, key) for row in rows for key in ("", *row.lists)]
+                tx.executemany(RENEWED, renewed)
             if stay_away:
                 rows = [row for row in rows if row.email_norm not in stay_away]
             keys = json.dumps([row.email_norm for row in rows])
@@ -221,6 +226,7 @@ class SqliteSubscribers:
                 )
             for key, wording in sorted(choice.joins.items()):
                 joined = tx.execute(_JOIN_LIST, (email_norm, key, now)).rowcount
+                tx.execute(RENEWED, (email_norm, key))
                 if joined:
                     consent = (email_norm, key, now, wording, choice.source)
                     tx.execute("INSERT OR REPLACE INTO consents VALUES (?, ?, ?, ?, ?)", consent)
