@@ -40,8 +40,15 @@ begin
     where o.campaign_id = q.id and q.status in ('PENDING', 'PROCESSING') and o.state in ('PENDING', 'RETRY_SCHEDULED')
       and (o.email = any(persons) or exists (
           select 1 from import_people p
+          join subscriptions l on l.email = p.email and l.list_key = p.list_key and l.unsubscribed_at is null
           where p.import_id = undone.id and p.email = o.email
-            and (p.list_key = q.list_key or (q.list_key is null and jsonb_exists(q.segment_filter -> 'lists', p.list_key)))));
+            and (p.list_key = q.list_key or (q.list_key is null and jsonb_exists(q.segment_filter -> 'lists', p.list_key)
+                -- Who is on another list of the segment, and not by this import, still gets it.
+                and not exists (
+                    select 1 from jsonb_array_elements_text(q.segment_filter -> 'lists') as asked (key)
+                    where mailout_is_subscribed(o.email, asked.key) and (asked.key = 'general' or not exists (
+                        select 1 from import_people i
+                        where i.import_id = undone.id and i.email = o.email and i.list_key = asked.key)))))));
     with taken as (
         delete from subscriptions l using import_people p
         where p.import_id = undone.id and p.email = l.email and p.list_key = l.list_key and l.unsubscribed_at is null

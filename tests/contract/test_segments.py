@@ -326,6 +326,37 @@ def test_an_undone_import_sends_nothing_to_a_segment_of_its_list(store: Store) -
         store.undo_import(again.id)
 
 
+@pytest.mark.parametrize(
+    ("written", "before", "row", "left", "stays"),
+    [
+        ("in list a or in list b", ("b",), {"lists": ("a",)}, None, True),
+        ("in list a or in list b", (), {"lists": ("a", "b")}, None, False),
+        ("in list a or in list b", ("b",), {"lists": ("a",)}, "b", False),
+        ("in list a or in list general", (), {"lists": ("a",)}, None, True),
+        ("in list a or in list general", (), {"lists": ("a", "general")}, None, True),
+        ("in list a or in list general", (), {"lists": ("a",)}, "general", False),
+        ("in list a or has email", (), {"lists": ("a",)}, "a", True),
+        ("in list a or has email", (), {"left_lists": ("a",)}, None, True),
+    ],
+)
+def test_an_undone_import_silences_those_alone_whom_it_had_put_into_the_segment(
+    store: Store, written: str, before: tuple[str, ...], row: Any, left: str | None, stays: bool
+) -> None:
+    ann = "ann@example.org"
+    store.put(LIST_TABLE, [List("a", "A")])
+    subscribe(store, ann, lists=before)
+    record = ImportRecord("3f2a0000-0000-8000-8000-00000000000d", "me", "people.csv", {}, {})
+    store.put(IMPORT_TABLE, [record])
+    store.import_subscribers([SubscriberRow(ann, ann, **row)], import_id=record.id)
+    segment_names.save(store, "some", written)
+    id = enqueue(store, segment="some")
+    assert freeze(store, id) == 1
+    if left is not None:
+        store.unsubscribe(ann, left)
+    store.undo_import(record.id)
+    assert states(store, id) == {ann: State.PENDING if stays else State.SUPPRESSED}
+
+
 def test_a_list_of_the_letter_is_not_widened_by_its_segment(store: Store) -> None:
     subscribe(store, "ann@example.org", lists=("a",))
     subscribe(store, "bob@example.org", lists=("a", "b"))

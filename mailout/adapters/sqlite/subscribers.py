@@ -10,7 +10,7 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.forgetting import feedback_among, forgotten_among, release_forgotten
-from mailout.adapters.sqlite.segments import audience
+from mailout.adapters.sqlite.segments import audience, on_list
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
@@ -92,6 +92,12 @@ _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM
 _WAITING = f"""SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.campaign_id = q.id
     JOIN taken_back t ON t.email = o.email AND (t.list_key IN {_READERS.format("t.list_key")})
     WHERE q.status IN ('PENDING', 'PROCESSING') AND o.state IN ('PENDING', 'RETRY_SCHEDULED')
+      -- Who is on another list of the segment, and not by this import, still gets it.
+      AND (t.list_key IN ('', q.list_key) OR NOT EXISTS (
+          SELECT 1 FROM json_each(q.segment_filter, '$.lists') asked
+          WHERE {on_list("o.email", "asked.value")}
+            AND (asked.value = 'general'
+                 OR (o.email, asked.value) NOT IN (SELECT email, list_key FROM taken_back))))
     GROUP BY o.seq"""  # noqa: S608 (constants)
 
 
