@@ -166,6 +166,9 @@ begin
         update subscribers s set status = 'active', status_updated_at = at, left_at = null
         from jsonb_to_recordset(people) as given (email_norm text)
         where s.email_norm = given.email_norm and s.status = 'unsubscribed' and s.complained_at is null;
+        update subscribers s set snoozed_until = null
+        from jsonb_to_recordset(people) as given (email_norm text)
+        where s.email_norm = given.email_norm and s.snoozed_until is not null;
         update subscriptions l set unsubscribed_at = null
         from jsonb_to_recordset(people) as given (email_norm text, lists jsonb)
         where l.email = given.email_norm and given.lists ? l.list_key;
@@ -237,6 +240,10 @@ begin
         union all select g.email_norm, list.key, at from given g, jsonb_array_elements_text(g.left_lists) as list (key)
         order by 1, 2, 3 on conflict do nothing
         returning email, list_key
+    ), gone as (  -- who is on it by their own act stays: the file may be older
+        update subscriptions l set unsubscribed_at = at from given g
+        where l.email = g.email_norm and g.left_lists ? l.list_key and l.unsubscribed_at is null and l.joined_at is null
+        returning l.email
     ), noted as (  -- what is new is this import's, so that it can be undone
         insert into import_people (email, list_key, import_id)
         select new.email, new.list_key, for_import::uuid
@@ -244,7 +251,8 @@ begin
         where for_import is not null
         on conflict (email, list_key) do update set import_id = excluded.import_id
     ), changed as (
-        select email_norm from updated union select email from joined except select email_norm from added
+        select email_norm from updated union select email from joined union select email from gone
+        except select email_norm from added
     )
     select jsonb_build_object(
         'added', (select count(*) from added),
