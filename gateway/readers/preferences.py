@@ -23,8 +23,10 @@ from mailout.base.settings import Settings
 from mailout.base.signed_links import TokenData
 from mailout.letters.audience import list_rows, subscriber_rows
 from mailout.letters.audience.list_rows import GENERAL, List
-from mailout.letters.audience.port import Choice, SubscriberColumns
+from mailout.letters.audience.port import Choice, SubscriberColumns, Subscription
 from mailout.letters.content.languages import language, shipped
+from mailout.outbox.feedback import feedback_rows
+from mailout.outbox.feedback.port import UNDO_SECONDS
 from mailout.store import Store
 
 FORM_BYTES = 16_384
@@ -139,19 +141,30 @@ class Preferences(LetterLinks):
         )
 
     def _offers(self, who: TokenData) -> Sequence[tuple[List, bool]]:
-        """Public lists and those they are on, and whether they are; with a `list_key`, the one they were sent
-        a letter of."""
+        """Public lists, those they are on and those they have just left, and whether they are on; with a
+        `list_key`, the one they were sent a letter of."""
         rows = self.store.select(subscriber_rows.SUBSCRIPTIONS, {"email": who.email})
         on = {row["list_key"]: row["unsubscribed_at"] is None for row in rows}
         on.setdefault(GENERAL, True)  # everybody's
+        just_left = self._just_left(who.email, rows)
         if who.list_key is None:
-            found = [one for one in list_rows.lists(self.store) if one.public or on.get(one.key)]
+            known = list(list_rows.lists(self.store))
+            known += [List(key, key) for key in just_left - {one.key for one in known}]  # nobody is on it now
         else:
-            key = who.list_key
-            one = list_rows.list_or_none(self.store, key) or List(key, key)
-            found = [one] if one.public or on.get(key) else []
+            known = [list_rows.list_or_none(self.store, who.list_key) or List(who.list_key, who.list_key)]
+        found = [one for one in known if one.public or on.get(one.key) or one.key in just_left]
         found.sort(key=lambda one: (one.key != GENERAL, one.name.casefold(), one.key))
         return [(one, on.get(one.key, False)) for one in found]
+
+    def _just_left(self, email: str, rows: Sequence[Subscription]) -> set[str]:
+        """Lists that they themselves left within a day: it may have been a mistake. Who joins by the form is
+        off the others without an act of theirs."""
+        moment = self.store.now() - UNDO_SECONDS
+        recent = {row["list_key"] for row in rows if (row["unsubscribed_at"] or 0.0) >= moment}
+        if not recent:
+            return recent
+        recent -= subscriber_rows.unsubscribed_by_hand(self.store, email).keys()
+        return recent & feedback_rows.lists_left(self.store, email)
 
 
 Own = Annotated[Preferences, own(Preferences)]

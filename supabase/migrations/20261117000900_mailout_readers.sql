@@ -40,8 +40,15 @@ begin
     where o.campaign_id = q.id and q.status in ('PENDING', 'PROCESSING') and o.state in ('PENDING', 'RETRY_SCHEDULED')
       and (o.email = any(persons) or exists (
           select 1 from import_people p
+          join subscriptions l on l.email = p.email and l.list_key = p.list_key and l.unsubscribed_at is null
           where p.import_id = undone.id and p.email = o.email
-            and (p.list_key = q.list_key or (q.list_key is null and jsonb_exists(q.segment_filter -> 'lists', p.list_key)))));
+            and (p.list_key = q.list_key or (q.list_key is null and jsonb_exists(q.segment_filter -> 'lists', p.list_key)
+                -- Who is on another list of the segment, and not by this import, still gets it.
+                and not exists (
+                    select 1 from jsonb_array_elements_text(q.segment_filter -> 'lists') as asked (key)
+                    where mailout_is_subscribed(o.email, asked.key) and (asked.key = 'general' or not exists (
+                        select 1 from import_people i
+                        where i.import_id = undone.id and i.email = o.email and i.list_key = asked.key)))))));
     with taken as (
         delete from subscriptions l using import_people p
         where p.import_id = undone.id and p.email = l.email and p.list_key = l.list_key and l.unsubscribed_at is null
@@ -111,6 +118,7 @@ begin
         where s.id = known.id;
     end if;
     delete from import_people i where i.email = address;  -- they speak for themselves now
+    delete from desk_unsubscribes d where d.email = address and (d.list_key = '' or d.list_key = any(fresh));
     -- `joined_at` is now for who was not on it: those are new, and welcome. `general` is everybody's, also without a row.
     insert into subscriptions as l (email, list_key, joined_at)
     select address, key, case when not (was_active and key = 'general') then now end from unnest(fresh) as list (key)
@@ -158,9 +166,14 @@ begin
         update subscribers s set status = 'active', status_updated_at = at, left_at = null
         from jsonb_to_recordset(people) as given (email_norm text)
         where s.email_norm = given.email_norm and s.status = 'unsubscribed' and s.complained_at is null;
+        update subscribers s set snoozed_until = null
+        from jsonb_to_recordset(people) as given (email_norm text)
+        where s.email_norm = given.email_norm and s.snoozed_until is not null;
         update subscriptions l set unsubscribed_at = null
         from jsonb_to_recordset(people) as given (email_norm text, lists jsonb)
         where l.email = given.email_norm and given.lists ? l.list_key;
+        delete from desk_unsubscribes d using jsonb_to_recordset(people) as given (email_norm text, lists jsonb)
+        where d.email = given.email_norm and (d.list_key = '' or given.lists ? d.list_key);
     elsif exists (select 1 from forgotten) then
         people := coalesce((
             select jsonb_agg(person order by place)
@@ -227,6 +240,10 @@ begin
         union all select g.email_norm, list.key, at from given g, jsonb_array_elements_text(g.left_lists) as list (key)
         order by 1, 2, 3 on conflict do nothing
         returning email, list_key
+    ), gone as (  -- who is on it by their own act stays: the file may be older
+        update subscriptions l set unsubscribed_at = at from given g
+        where l.email = g.email_norm and g.left_lists ? l.list_key and l.unsubscribed_at is null and l.joined_at is null
+        returning l.email
     ), noted as (  -- what is new is this import's, so that it can be undone
         insert into import_people (email, list_key, import_id)
         select new.email, new.list_key, for_import::uuid
@@ -234,7 +251,8 @@ begin
         where for_import is not null
         on conflict (email, list_key) do update set import_id = excluded.import_id
     ), changed as (
-        select email_norm from updated union select email from joined except select email_norm from added
+        select email_norm from updated union select email from joined union select email from gone
+        except select email_norm from added
     )
     select jsonb_build_object(
         'added', (select count(*) from added),
@@ -266,6 +284,101 @@ language sql stable set search_path = public as $$
 $$;
 comment on function mailout_is_subscribed is 'To a list, or (null) to anything.';
 
+create or replace function mailout_ended_by_hand(address text, list_key text) returns boolean
+language sql stable set search_path = public as $$
+    select exists (select 1 from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, ''))
+       and not mailout_is_subscribed(address, $2)
+$$;
+comment on function mailout_ended_by_hand is 'By somebody at the dashboard, and so it stands.';
+
+create or replace function mailout_unsubscribe(address text, list_key text, message_id text default null) returns boolean
+language plpgsql set search_path = public as $$
+declare
+    message email_outbox;
+    recorded record;
+begin
+    if exists (select 1 from forgotten f where f.hash = mailout_forgotten_hash(address))
+       and not exists (select 1 from subscribers s where s.email_norm = address) then
+        return false;  -- an old letter's link must not write their address down again
+    end if;
+    -- They unsubscribe, too: the dashboard does not undo that, nor they what the dashboard did before.
+    delete from desk_unsubscribes d where d.email = address and (d.list_key = coalesce($2, '') or $2 is null)
+      and mailout_is_subscribed(address, nullif(d.list_key, ''));
+    update desk_unsubscribes d set at = to_timestamp(0)
+    where d.email = address and (d.list_key = coalesce($2, '') or $2 is null);
+    if list_key is null then
+        insert into subscribers (email, email_norm, status, status_updated_at, created_at)
+        values (address, address, 'unsubscribed', mailout_now(), mailout_now())
+        on conflict (email_norm) do nothing;
+        -- `left_at` is for who was active: a word that we do not know is not made active by taking this back.
+        update subscribers s set status = 'unsubscribed', status_updated_at = mailout_now(),
+            left_at = case when s.status = 'active' then mailout_now() end
+        where s.email_norm = address and coalesce(s.status, '') not in ('unsubscribed', 'bounced');
+        -- Soft bounces may be taken back; an unsubscribe stays.
+        update subscribers s set hard_status = 'unsubscribed', hard_status_at = mailout_now(),
+            left_at = case when s.hard_status = 'active' then mailout_now() end
+        where s.email_norm = address and s.hard_status <> 'unsubscribed';
+    else
+        insert into subscriptions as l (email, list_key, unsubscribed_at) values (address, $2, mailout_now())
+        on conflict on constraint subscriptions_pkey
+        do update set unsubscribed_at = coalesce(l.unsubscribed_at, excluded.unsubscribed_at);
+    end if;
+    if $3 is null then
+        -- The message that was most likely answered: its id follows from its mailout and the address.
+        select o.* into message from campaign_queue q join email_outbox o on o.id = mailout_uuid(q.id::text, address)
+        where (q.list_key is not distinct from $2 or (q.list_key is null and $2 = 'general'))
+          and o.state = 'SENT' order by o.sent_at desc limit 1;
+    else
+        -- The message whose link was followed. One that is archived has no count that could still move.
+        select o.* into message from email_outbox o where o.id = $3::uuid and o.email = address;
+        message.id := $3::uuid;
+    end if;
+    select * into recorded from mailout_record_event(message, jsonb_build_object(
+        'id', mailout_uuid('unsubscribe', address, coalesce($2, ''), coalesce(message.id::text, '')),
+        'type', 'unsubscribe', 'at', mailout_seconds(mailout_now()), 'email', address, 'ses_message_id', message.ses_message_id,
+        'detail', jsonb_strip_nulls(jsonb_build_object('list_key', $2))));
+    if recorded.first and message.campaign_id is not null then
+        perform mailout_count_event(message.campaign_id, 'unsubscribed', 1);
+    end if;
+    return mailout_may_return(address, $2) and not mailout_ended_by_hand(address, $2)
+       and not mailout_left_before(address, $2, mailout_now() - interval '1 day');
+end $$;
+
+create or replace function mailout_choose(address text, choice jsonb) returns boolean
+language plpgsql volatile set search_path = public as $$
+declare
+    at timestamptz := mailout_now();
+begin
+    perform 1 from subscribers s
+    where s.email_norm = address and s.status = 'active' and s.complained_at is null for update;
+    if not found then
+        return false;
+    end if;
+    update subscribers s set
+        snoozed_until = case
+            when choice ->> 'snooze_seconds' is null then s.snoozed_until
+            when (choice ->> 'snooze_seconds')::double precision > 0
+                then at + make_interval(secs => (choice ->> 'snooze_seconds')::double precision) end,
+        attributes = case
+            when choice ->> 'language' is null then s.attributes
+            when choice ->> 'language' = '' then mailout_attributes(s.attributes) - 'language'
+            else mailout_attributes(s.attributes) || jsonb_build_object('language', choice -> 'language') end
+    where s.email_norm = address;
+    with joined as (
+        insert into subscriptions as l (email, list_key, joined_at)
+        select address, one.key, at from jsonb_each_text(choice -> 'joins') one order by one.key
+        on conflict on constraint subscriptions_pkey
+        do update set unsubscribed_at = null, joined_at = excluded.joined_at where l.unsubscribed_at is not null
+        returning l.list_key)
+    insert into consents (email, list_key, at, wording, source)
+    select address, j.list_key, at, choice -> 'joins' ->> j.list_key, choice ->> 'source' from joined j
+    on conflict on constraint consents_pkey do update set wording = excluded.wording, source = excluded.source;
+    delete from desk_unsubscribes d where d.email = address and jsonb_exists(choice -> 'joins', d.list_key);
+    -- They have spoken for themselves: no import has them to take back any more.
+    delete from import_people i where i.email = address;
+    return true;
+end $$;
+
 create or replace function mailout_resubscribe(address text, list_key text, within double precision default null)
 returns boolean language plpgsql set search_path = public as $$
 declare
@@ -278,8 +391,7 @@ begin
         return false;
     end if;
     -- What somebody at the dashboard did is not theirs to take back.
-    if exists (select 1 from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, ''))
-       and not mailout_is_subscribed(address, $2) then
+    if mailout_ended_by_hand(address, $2) then
         return false;
     end if;
     delete from desk_unsubscribes d where d.email = address and d.list_key = coalesce($2, '');
@@ -388,11 +500,14 @@ begin
                        then 'SUPPRESSED'
                    -- Who was taken off a list that its segment asks for since it was planned, and is on no other of them.
                    when not mailout.is_test and mailout.list_key is null and mailout.segment_filter -> 'lists' <> '[]' and exists (
-                       select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at >= mailout.freeze_started_at
+                       select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at >= o.created_at
                          and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key))
                        and not exists (
                            select 1 from subscriptions l where l.email = o.email and l.unsubscribed_at is null
                              and jsonb_exists(mailout.segment_filter -> 'lists', l.list_key))
+                       and not (jsonb_exists(mailout.segment_filter -> 'lists', 'general') and not exists (
+                           select 1 from subscriptions l
+                           where l.email = o.email and l.list_key = 'general' and l.unsubscribed_at is not null))
                        then 'SUPPRESSED'
                    when not mailout.is_test and s.snoozed_until > at then 'SNOOZED'
                    when o.recipient_id is not null and not exists (

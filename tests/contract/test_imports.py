@@ -12,8 +12,9 @@ from mailout.insight.reporting.rows import people_lines
 from mailout.letters.audience import subscriber_rows
 from mailout.letters.audience.list_rows import LIST_TABLE, List
 from mailout.letters.audience.people_import import import_people, read_people
-from mailout.letters.audience.port import ImportCounts, ImportRecord, SubscriberRow, Undone
+from mailout.letters.audience.port import Choice, ImportCounts, ImportRecord, SubscriberRow, Undone
 from mailout.letters.audience.subscriber_rows import IMPORT_TABLE
+from mailout.letters.audience.wishes import Answers
 from mailout.outbox.delivery.states import State
 from mailout.readers.confirmations import erase_unconfirmed
 from mailout.readers.port import CONFIRM_SECONDS, Confirmed
@@ -256,3 +257,49 @@ def test_undoing_an_import_takes_back_also_people_who_were_off_a_list_in_its_fil
     assert store.undo_import(FIRST).people == 1
     subscribe(store, ANN)
     assert store.audience_size(None) == 0, "undoing reactivates nobody"
+
+
+@pytest.mark.parametrize("said", ["no", "false", "0", "yes", "2024-05-06"])
+def test_another_product_s_word_about_complaints_makes_nobody_a_complainer_for_ever(
+    store: Store, tmp_path: Path, said: str
+) -> None:
+    """Only what our own export writes, a moment."""
+    path = tmp_path / "people.csv"
+    path.write_text(f"email,status,complained_at\n{ANN},unsubscribed,{said}\n", encoding="utf-8")
+    answers = Answers.from_options(no_mail_if=[("status", "unsubscribed")], ignored=["complained_at"])
+    import_people(store, read_people(path, answers), by="ops")
+    person = subscriber_rows.subscriber(store, ANN)
+    assert (person["status"], person["complained_at"] is None) == (
+        "unsubscribed",
+        not said.startswith("2024"),
+    )
+
+
+def test_an_import_run_twice_is_one_also_if_another_says_that_they_agreed(
+    store: Store, tmp_path: Path
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(f"email\n{ANN}\n", encoding="utf-8")
+    (id, _), (again, _) = (
+        import_people(store, read_people(path), by=who, agreed=who) for who in ("ops", "ann")
+    )
+    assert again == id
+    assert store.undo_import(id).people == 1
+
+
+def test_a_file_that_says_who_left_a_list_takes_those_off_whom_a_file_had_put_on_it(store: Store) -> None:
+    """Who joined it by an act of their own stays: the file may be older."""
+    subscribe(store, ANN, CYN, lists=("weekly",))
+    confirm(store, BOB, "weekly")
+    counts = store.import_subscribers([SubscriberRow(one, one, left_lists=("weekly",)) for one in (ANN, BOB)])
+    assert (counts.added, counts.updated, counts.unchanged) == (0, 1, 1)
+    assert store.audience_sample("weekly", None, 9) == [BOB, CYN]
+
+
+def test_who_signs_up_again_at_the_desk_has_no_pause_any_more(store: Store) -> None:
+    subscribe(store, ANN, BOB)
+    for email in (ANN, BOB):
+        assert store.choose(email, Choice(snooze_seconds=86_400.0))
+    store.import_subscribers([SubscriberRow(ANN, ANN)], own_sign_up=True)
+    subscribe(store, BOB)
+    assert store.audience_sample(None, None, 9) == [ANN]

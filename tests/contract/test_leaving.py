@@ -36,6 +36,7 @@ from tests.contract.scenes import (
 )
 from tests.contract.stores import StoreFactory
 from tests.contract.test_events import hear
+from tests.contract.test_join import confirm
 from tests.ses_events import ses_event
 
 ANN, BOB = "ann@example.org", "bob@example.org"
@@ -442,7 +443,6 @@ def test_a_reader_s_own_unsubscribe_is_never_undone_by_others(store: Store, fact
     assert store.unsubscribe_by_hand(BOB, None)
     store.unsubscribe(BOB, None)  # and then he does it himself, too
     assert not store.undo_unsubscribe(BOB, None)
-    assert store.resubscribe(BOB, None)
 
 
 def test_who_is_on_general_as_everybody_is_can_be_taken_off_it_alone(store: Store) -> None:
@@ -464,6 +464,38 @@ def test_what_the_dashboard_ended_is_not_undone_by_an_old_letter(store: Store, l
     assert store.audience_size("staff") == 0
     assert store.undo_unsubscribe(ANN, list_key)
     assert store.resubscribe(ANN, list_key, UNDO_SECONDS), "they had not left at all"
+
+
+@pytest.mark.parametrize("again", [None, "staff"])
+@pytest.mark.parametrize("list_key", [None, "staff"])
+def test_who_unsubscribes_too_after_the_dashboard_did_does_not_come_back_so(
+    store: Store, list_key: str | None, again: str | None
+) -> None:
+    subscribe(store, ANN, lists=["staff"])
+    assert store.unsubscribe_by_hand(ANN, list_key)
+    may_return = store.unsubscribe(ANN, again)
+    assert may_return is (list_key is not None and again is None)
+    assert store.resubscribe(ANN, again, UNDO_SECONDS) is may_return
+    assert not store.resubscribe(ANN, list_key, UNDO_SECONDS)
+    assert store.audience_size("staff") == 0
+    said_so = again in (list_key, None)
+    assert store.undo_unsubscribe(ANN, list_key) is not said_so
+
+
+@pytest.mark.parametrize("how", ["desk", "form", "preferences"])
+def test_who_came_back_themselves_may_take_their_own_unsubscribe_back(store: Store, how: str) -> None:
+    subscribe(store, ANN, lists=["weekly"])
+    assert store.unsubscribe_by_hand(ANN, "weekly")
+    if how == "desk":
+        store.import_subscribers([SubscriberRow(ANN, ANN, lists=["weekly"])], own_sign_up=True)
+    elif how == "form":
+        confirm(store, ANN, "weekly", at=NOON)
+    else:
+        store.choose(ANN, Choice(joins={"weekly": "Weekly"}))
+    assert subscriber_rows.unsubscribed_by_hand(store, ANN) == {}
+    assert store.audience_size("weekly") == 1
+    assert store.unsubscribe(ANN, "weekly")
+    assert store.resubscribe(ANN, "weekly", UNDO_SECONDS)
 
 
 @pytest.mark.parametrize("how", ["complaint", "file"])

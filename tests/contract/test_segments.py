@@ -274,6 +274,36 @@ def test_who_leaves_the_list_that_a_segment_asks_for_gets_no_letter_to_it(
     assert states(store, id)[ann] is State.SUPPRESSED
 
 
+def test_who_is_on_general_still_gets_what_a_segment_sends_to_it(store: Store, factory: StoreFactory) -> None:
+    ann, bob = "ann@example.org", "bob@example.org"
+    subscribe(store, ann, bob, lists=("a",))
+    segment_names.save(store, "both", "in list general or in list a")
+    id = enqueue(store, segment="both")
+    assert freeze(store, id) == 2
+    store.start(id, "worker")
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ann, "a")
+    for key in ("a", "general"):
+        store.unsubscribe(bob, key)
+    assert [one.email for one in Sender(store, id).begin(10)] == [ann]
+
+
+def test_a_subscriber_of_a_later_day_lets_others_leave_a_segment(store: Store, factory: StoreFactory) -> None:
+    """Others write into the same table, also with a clock that goes wrong."""
+    ann, bob = "ann@example.org", "bob@example.org"
+    factory.set_now(NOON + DAY)
+    subscribe(store, bob, lists=("a",))
+    factory.set_now(NOON)
+    subscribe(store, ann, lists=("a",))
+    segment_names.save(store, "of a", "in list a")
+    id = enqueue(store, segment="of a")
+    assert freeze(store, id) == 2
+    store.start(id, "worker")
+    factory.set_now(NOON + 60)
+    store.unsubscribe(ann, "a")
+    assert [one.email for one in Sender(store, id).begin(10)] == [bob]
+
+
 def test_an_undone_import_sends_nothing_to_a_segment_of_its_list(store: Store) -> None:
     subscribe(store, "ann@example.org", "bob@example.org")
     record = ImportRecord("3f2a0000-0000-8000-8000-00000000000d", "me", "people.csv", {}, {})
@@ -294,6 +324,37 @@ def test_an_undone_import_sends_nothing_to_a_segment_of_its_list(store: Store) -
     Sender(store, sent).begin_one()
     with pytest.raises(StoreError, match="were mailed"):
         store.undo_import(again.id)
+
+
+@pytest.mark.parametrize(
+    ("written", "before", "row", "left", "stays"),
+    [
+        ("in list a or in list b", ("b",), {"lists": ("a",)}, None, True),
+        ("in list a or in list b", (), {"lists": ("a", "b")}, None, False),
+        ("in list a or in list b", ("b",), {"lists": ("a",)}, "b", False),
+        ("in list a or in list general", (), {"lists": ("a",)}, None, True),
+        ("in list a or in list general", (), {"lists": ("a", "general")}, None, True),
+        ("in list a or in list general", (), {"lists": ("a",)}, "general", False),
+        ("in list a or has email", (), {"lists": ("a",)}, "a", True),
+        ("in list a or has email", (), {"left_lists": ("a",)}, None, True),
+    ],
+)
+def test_an_undone_import_silences_those_alone_whom_it_had_put_into_the_segment(
+    store: Store, written: str, before: tuple[str, ...], row: Any, left: str | None, stays: bool
+) -> None:
+    ann = "ann@example.org"
+    store.put(LIST_TABLE, [List("a", "A")])
+    subscribe(store, ann, lists=before)
+    record = ImportRecord("3f2a0000-0000-8000-8000-00000000000d", "me", "people.csv", {}, {})
+    store.put(IMPORT_TABLE, [record])
+    store.import_subscribers([SubscriberRow(ann, ann, **row)], import_id=record.id)
+    segment_names.save(store, "some", written)
+    id = enqueue(store, segment="some")
+    assert freeze(store, id) == 1
+    if left is not None:
+        store.unsubscribe(ann, left)
+    store.undo_import(record.id)
+    assert states(store, id) == {ann: State.PENDING if stays else State.SUPPRESSED}
 
 
 def test_a_list_of_the_letter_is_not_widened_by_its_segment(store: Store) -> None:

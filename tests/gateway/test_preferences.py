@@ -233,6 +233,33 @@ def test_nobody_comes_back_to_a_private_list_that_they_were_taken_off(
     assert gateway.post(path, data={"shown": ["staff"], "list": ["staff"]}).status_code == 200
     kept = gateway.post(path.replace("preferences", "unsubscribe"), data={"action": "keep"})
     assert (kept.status_code, lists(store)) == (409, {"weekly"})
+    assert gateway.post(path.replace("preferences", "unsubscribe")).status_code == 200
+    kept = gateway.post(path.replace("preferences", "unsubscribe"), data={"action": "keep"})
+    assert (kept.status_code, lists(store)) == (409, {"weekly"})
+    assert 'value="staff"' not in gateway.get(link()).text
+
+
+@pytest.mark.parametrize("list_key", [None, "staff"])
+def test_who_unticks_their_own_private_list_may_tick_it_again_for_a_day(
+    gateway: Client, store: SqliteStore, clock: FakeClock, list_key: str | None
+) -> None:
+    """They were on it, and it may have been a mistake."""
+    path = link(list_key=list_key)
+    for wanted in ([], ["staff"], []):
+        page = gateway.post(path, data={"shown": ["staff"], "list": wanted})
+        assert (page.status_code, 'value="staff"' in page.text) == (200, True)
+        assert ("staff" in lists(store)) is bool(wanted)
+    clock.sleep(DAY + 1)
+    assert 'value="staff"' not in gateway.get(path).text
+    gateway.post(path, data={"shown": ["staff"], "list": ["staff"]})
+    assert "staff" not in lists(store)
+
+
+def test_who_joins_by_the_form_is_offered_no_private_list(gateway: Client, store: SqliteStore) -> None:
+    """They are off every list that they did not choose, and were never on it."""
+    cyn = "cyn@example.org"
+    store.confirm_sign_up(confirmation(cyn, "weekly"))
+    assert 'value="board"' not in gateway.get(link(cyn)).text
 
 
 @pytest.mark.parametrize("gone", ["unsubscribed", "bounced", "complained", "forgotten"])

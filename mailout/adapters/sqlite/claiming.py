@@ -19,8 +19,11 @@ _OF_SEGMENT = """EXISTS (SELECT 1 FROM subscriptions l WHERE l.email = o.email
     AND l.list_key IN (SELECT value FROM json_each(:segment_lists)) AND l.unsubscribed_at {})"""
 """On or off a list that the segment asks for. Only who was taken off since it was planned: others are in the
 audience by another part of it."""
+_OF_GENERAL = f"""('general' IN (SELECT value FROM json_each(:segment_lists))
+    AND {on_list("o.email", "'general'")})"""  # noqa: S608 (constants)
 NOT_NOW = f"""CASE WHEN NOT ({on_list("o.email", also=":segment_lists")})
-    OR (:segment_lists <> '[]' AND {_OF_SEGMENT.format(">= :began")} AND NOT {_OF_SEGMENT.format("IS NULL")})
+    OR (:segment_lists <> '[]' AND {_OF_SEGMENT.format(">= o.created_at")}
+        AND NOT {_OF_SEGMENT.format("IS NULL")} AND NOT {_OF_GENERAL})
     THEN {GONE} ELSE coalesce((
      SELECT iif(s.status <> 'active', {GONE}, iif(s.snoozed_until > :now, {SNOOZED}, 0))
      FROM subscribers s WHERE s.email_norm = o.email), {GONE}) END"""  # noqa: S608 (constants)
@@ -90,7 +93,6 @@ def begin(
             "content": mailout["content_hash"] if mailout else None,
             "list_key": mailout["list_key"] if mailout else None,
             "segment_lists": _segment_lists(mailout),
-            "began": mailout["freeze_started_at"] if mailout else None,
             "campaign": mailout_id,
             "cursor": step.cursor,
             "now": now,

@@ -26,7 +26,8 @@ class SqliteLeaving:
             now = self.db.clock.now()
             _unsubscribe(tx, now, email_norm, list_key, message_id)
             is_late = _left_before(tx, email_norm, list_key, now - UNDO_SECONDS)
-            return not is_late and _may_return(tx, email_norm, list_key)
+            by_hand = _ended_by_hand(tx, email_norm, list_key)
+            return not (is_late or by_hand) and _may_return(tx, email_norm, list_key)
 
     def unsubscribe_by_hand(self, email_norm: str, list_key: str | None) -> bool:
         with self.db.write() as tx:
@@ -53,11 +54,7 @@ class SqliteLeaving:
             now = self.db.clock.now()
             if within is not None and _left_before(tx, email_norm, list_key, now - within):
                 return False
-            by_hand = "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ?"
-            if (
-                not _is_subscribed(tx, email_norm, list_key)
-                and tx.execute(by_hand, (email_norm, list_key or "")).fetchone()
-            ):
+            if _ended_by_hand(tx, email_norm, list_key):
                 return False  # not their act, so not theirs to take back
             return _resubscribe(tx, now, email_norm, list_key)
 
@@ -65,9 +62,7 @@ class SqliteLeaving:
 def _unsubscribe(
     tx: sqlite3.Connection, now: float, email: str, list_key: str | None, message_id: str | None
 ) -> None:
-    tx.execute(
-        "DELETE FROM desk_unsubscribes WHERE email = ?1 AND (list_key = ?2 OR ?2 IS NULL)", (email, list_key)
-    )
+    _no_more_by_hand_alone(tx, email, list_key)
     if list_key is None:
         _insert_as_gone(tx, email, now)
         tx.execute(
@@ -139,6 +134,26 @@ def _is_subscribed(tx: sqlite3.Connection, email: str, list_key: str | None) -> 
     else:
         sql = f"SELECT 1 FROM subscribers WHERE email_norm = ?1 AND {on_list('email_norm', '?2')}"  # noqa: S608
     return tx.execute(sql, (email, list_key)).fetchone() is not None
+
+
+def _ended_by_hand(tx: sqlite3.Connection, email: str, list_key: str | None) -> bool:
+    """By somebody at the dashboard, and so it stands."""
+    asked = "SELECT 1 FROM desk_unsubscribes WHERE email = ? AND list_key = ?"
+    return tx.execute(asked, (email, list_key or "")).fetchone() is not None and not _is_subscribed(
+        tx, email, list_key
+    )
+
+
+def _no_more_by_hand_alone(tx: sqlite3.Connection, email: str, list_key: str | None) -> None:
+    """They unsubscribe, too: the dashboard does not undo that, nor they what the dashboard did before."""
+    rows = tx.execute(
+        "SELECT list_key FROM desk_unsubscribes WHERE email = ?1 AND (list_key = ?2 OR ?2 IS NULL)",
+        (email, list_key),
+    )
+    for (key,) in rows.fetchall():
+        stands = _ended_by_hand(tx, email, key or None)
+        change = "UPDATE desk_unsubscribes SET at = 0" if stands else "DELETE FROM desk_unsubscribes"
+        tx.execute(f"{change} WHERE email = ? AND list_key = ?", (email, key))
 
 
 def _insert_as_gone(tx: sqlite3.Connection, email: str, now: float) -> None:

@@ -10,6 +10,7 @@ from mailout.adapters.sqlite.claiming import complained
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.forgetting import hashed, keep_feedback, release_forgotten
 from mailout.adapters.sqlite.single_mails import accept
+from mailout.adapters.sqlite.subscribers import RENEWED
 from mailout.base.ids import uuid_of
 from mailout.insight.alerts.port import SIGN_UP_BRAKE
 from mailout.insight.metrics.port import Counter
@@ -99,6 +100,7 @@ class SqliteSignUps:
             )
             tx.execute(_NAMED, {"email": email, "name": confirmation.name})
             tx.execute("DELETE FROM import_people WHERE email = ?", (email,))  # they speak for themselves now
+            tx.executemany(RENEWED, [(email, key) for key in ("", *new)])
             _join(tx, email, new, now, was_active)
             if not was_active:
                 _leave_others(tx, email, confirmation.lists, now)

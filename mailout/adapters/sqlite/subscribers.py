@@ -10,7 +10,7 @@ from typing import Any
 
 from mailout.adapters.sqlite.database import Database
 from mailout.adapters.sqlite.forgetting import feedback_among, forgotten_among, release_forgotten
-from mailout.adapters.sqlite.segments import audience
+from mailout.adapters.sqlite.segments import audience, on_list
 from mailout.adapters.sqlite.transitions import Transitions
 from mailout.base.errors import NotFound, StoreError
 from mailout.base.ids import uuid_of
@@ -56,7 +56,11 @@ _JOIN_LIST = """INSERT INTO subscriptions (email, list_key, joined_at) VALUES (?
 
 _SIGN_UP_AGAIN = """UPDATE subscribers SET status = 'active', status_updated_at = ?, left_at = NULL
     WHERE email_norm = ? AND status = 'unsubscribed' AND complained_at IS NULL"""
+_NO_PAUSE = "UPDATE subscribers SET snoozed_until = NULL WHERE email_norm = ?"
 _LIST_AGAIN = "UPDATE subscriptions SET unsubscribed_at = NULL WHERE email = ? AND list_key = ?"
+
+RENEWED = "DELETE FROM desk_unsubscribes WHERE email = ? AND list_key = ?"
+"""What the dashboard ended, by a person's own act; '' is everything."""
 
 _MAY_CHOOSE = """SELECT attributes FROM subscribers
     WHERE email_norm = ? AND status = 'active' AND complained_at IS NULL"""
@@ -89,6 +93,12 @@ _TAKEN_BACK = """CREATE TEMP TABLE taken_back AS SELECT p.email, p.list_key FROM
 _WAITING = f"""SELECT o.* FROM campaign_queue q JOIN email_outbox o ON o.campaign_id = q.id
     JOIN taken_back t ON t.email = o.email AND (t.list_key IN {_READERS.format("t.list_key")})
     WHERE q.status IN ('PENDING', 'PROCESSING') AND o.state IN ('PENDING', 'RETRY_SCHEDULED')
+      -- Who is on another list of the segment, and not by this import, still gets it.
+      AND (t.list_key IN ('', q.list_key) OR NOT EXISTS (
+          SELECT 1 FROM json_each(q.segment_filter, '$.lists') asked
+          WHERE {on_list("o.email", "asked.value")}
+            AND (asked.value = 'general'
+                 OR (o.email, asked.value) NOT IN (SELECT email, list_key FROM taken_back))))
     GROUP BY o.seq"""  # noqa: S608 (constants)
 
 
@@ -106,7 +116,10 @@ class SqliteSubscribers:
             if own_sign_up:
                 release_forgotten(tx, (row.email_norm for row in rows))
                 tx.executemany(_SIGN_UP_AGAIN, [(now, row.email_norm) for row in rows])
+                tx.executemany(_NO_PAUSE, [(row.email_norm,) for row in rows])
                 tx.executemany(_LIST_AGAIN, [(row.email_norm, key) for row in rows for key in row.lists])
+                renewed = [(row.email_norm, key) for row in rows for key in ("", *row.lists)]
+                tx.executemany(RENEWED, renewed)
             if stay_away:
                 rows = [row for row in rows if row.email_norm not in stay_away]
             keys = json.dumps([row.email_norm for row in rows])
@@ -132,8 +145,8 @@ class SqliteSubscribers:
             told = [(row.email_norm, row.status, now) for row in rows if row.status != "active"]
             tx.executemany(_RAISE_HARD_STATUS, told)
             tx.executemany("DELETE FROM desk_unsubscribes WHERE email = ?", [(one[0],) for one in told])
-            places, stayed_off = _join_lists(tx, rows, keys, now)
-            added, joined = merged.keys() - known.keys(), {email for email, _ in places}
+            places, left, stayed_off = _join_lists(tx, rows, keys, now)
+            added, joined = merged.keys() - known.keys(), {email for email, _ in places | left}
             counts = ImportCounts(
                 added=len(added),
                 updated=len((changed | joined) - added),
@@ -221,6 +234,7 @@ class SqliteSubscribers:
                 )
             for key, wording in sorted(choice.joins.items()):
                 joined = tx.execute(_JOIN_LIST, (email_norm, key, now)).rowcount
+                tx.execute(RENEWED, (email_norm, key))
                 if joined:
                     consent = (email_norm, key, now, wording, choice.source)
                     tx.execute("INSERT OR REPLACE INTO consents VALUES (?, ?, ?, ?, ?)", consent)
@@ -235,24 +249,30 @@ class SqliteSubscribers:
 
 def _join_lists(
     tx: sqlite3.Connection, rows: Sequence[SubscriberRow], keys: str, now: float
-) -> tuple[set[tuple[str, str]], int]:
-    """Who came onto a list, or is known to have left it. Who unsubscribed from one stays off it: only they
-    themselves may come back. How many those are."""
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]], int]:
+    """Who came onto a list, or is known to have left it; who was on it, not by their own act, and left. Who
+    unsubscribed from one stays off it: only they themselves may come back. How many those are."""
     known = {
-        (row["email"], row["list_key"]): row["unsubscribed_at"]
+        (row["email"], row["list_key"]): (row["unsubscribed_at"], row["joined_at"])
         for row in tx.execute(
             "SELECT * FROM subscriptions WHERE email IN (SELECT value FROM json_each(?))",
             (keys,),
         )
     }
     asked = {(row.email_norm, key) for row in rows for key in row.lists}
-    gone = {(row.email_norm, key) for row in rows for key in row.left_lists} - known.keys()
+    said = {(row.email_norm, key) for row in rows for key in row.left_lists}
+    gone = said - known.keys()
+    left = {one for one in said - gone if known[one] == (None, None)}
+    tx.executemany(
+        "UPDATE subscriptions SET unsubscribed_at = ? WHERE email = ? AND list_key = ?",
+        [(now, *one) for one in sorted(left)],
+    )
     new = asked - known.keys() | gone
     tx.executemany(
         "INSERT INTO subscriptions (email, list_key, unsubscribed_at) VALUES (?, ?, ?)",
         [(*one, now if one in gone else None) for one in sorted(new)],
     )
-    return new, len({one[0] for one in asked if known.get(one) is not None})
+    return new, left, len({one[0] for one in asked if one in known and known[one][0] is not None})
 
 
 def _merge(known: dict[str, Any] | None, row: SubscriberRow, now: float) -> dict[str, Any]:

@@ -38,6 +38,9 @@ MOST_LIST_CHARACTERS = 200
 SAME_IMPORT_SECONDS = 86_400.0
 """For so long the same file with the same answers continues its import: it was stopped, or given twice."""
 
+_A_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+"""So begins what our own export writes of a complaint. Others may mean anything by the same column."""
+
 
 @dataclass(frozen=True, slots=True)
 class PeopleImport:
@@ -83,9 +86,9 @@ def import_people(
     """Written down first with what was decided, so that it can be taken back. `agreed`: who said so."""
     found.plan.require_answered()
     keys = _keys_of(store, found)
-    decisions = found.plan.decisions() | ({"agreed": agreed} if agreed else {})
-    decisions |= {"list": list_key} if list_key else {}
-    id = _id_of(store, found, decisions)
+    decisions = found.plan.decisions() | ({"list": list_key} if list_key else {})
+    id = _id_of(store, found, decisions)  # whoever says that they agreed
+    decisions |= {"agreed": agreed} if agreed else {}
     record = ImportRecord(id, by, found.plan.file, decisions, found.plan.counts())
     store.put(IMPORT_TABLE, [record])
     began(id)
@@ -215,7 +218,7 @@ def _subscriber(row: Mapping[str, Any], attributes: Sequence[str]) -> Subscriber
         ocd_ids=_values(row.get("ocd_ids")),
         lists=_values(row.get("lists")),
         left_lists=_values(row.get("left_lists")),
-        complained=bool(row.get("complained_at")) and row["status"] != "active",
+        complained=bool(_A_DAY.match(row.get("complained_at") or "")) and row["status"] != "active",
         attributes={name.removeprefix(ATTRIBUTE_PREFIX): row[name] for name in attributes if row[name]},
     )
 

@@ -10,7 +10,7 @@ from mailout.base.select import Reads, View, among, every, first
 from mailout.outbox.delivery.outbox_rows import MESSAGES, SINGLE_MAILS
 from mailout.outbox.delivery.single_mails import Category
 from mailout.outbox.delivery.states import State
-from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, WaitingEvent
+from mailout.outbox.feedback.port import DeliveryEvent, Doubts, Drift, EventType, WaitingEvent
 
 
 class InboxWaiting(TypedDict):
@@ -49,6 +49,12 @@ def delivery_events(
     """Of one message or one address, the latest first."""
     filters = {"message_id": message_id} if message_id is not None else {"email": email}
     return list(every(store, DELIVERY_EVENTS, filters, order=["-event_at"], limit=limit))
+
+
+def lists_left(store: Reads, email_norm: str) -> set[str]:
+    """Lists that they unsubscribed from once, or were unsubscribed from on the dashboard."""
+    events = every(store, DELIVERY_EVENTS, {"email": email_norm, "event_type": EventType.UNSUBSCRIBE})
+    return {str(one["detail"]["list_key"]) for one in events if "list_key" in one["detail"]}
 
 
 def mailed_since(store: Reads, email_norm: str, moment: float) -> bool:

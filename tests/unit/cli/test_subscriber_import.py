@@ -130,11 +130,11 @@ def test_another_file_other_answers_and_another_day_are_other_imports(folder: Pa
     people.write_text("email\nann@example.org\n")
     others.write_text("email\nbob@example.org\n")
 
-    def imported(path: Path, agreed: str = "") -> str:
-        return import_people(store, read_people(path), by="test", agreed=agreed)[0]
+    def imported(path: Path, list_key: str | None = None) -> str:
+        return import_people(store, read_people(path), by="test", list_key=list_key)[0]
 
     with closing(open_new(folder / "mailout.db", clock)) as store:
-        ids = [imported(people), imported(people), imported(others), imported(people, "Ann says so")]
+        ids = [imported(people), imported(people), imported(others), imported(people, "weekly")]
         clock.sleep(86_400)
         ids.append(imported(people))
         assert (ids[0] == ids[1], len(set(ids))) == (True, 4)
