@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.exceptions import PrefectException, PrefectHTTPStatusError
+from prefect.exceptions import ObjectNotFound, PrefectException, PrefectHTTPStatusError
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 log = logging.getLogger("mailout.flows")
@@ -93,7 +93,8 @@ class Display:
                     self._changed.wait_for(self._has_work, self._until_next())
                     repeated = self._due()
                     waiting = list(self._waiting.items())
-                well = all(self._tell(what, act) for what, act in repeated)
+                told = [self._tell(what, act) for what, act in repeated]  # one that fails keeps back none
+                well = all(told)
                 for what, act in waiting if well else ():
                     well = well and self._tell(what, act)
                     if well:
@@ -128,7 +129,8 @@ class Display:
         except Exception as error:  # noqa: BLE001 (a picture of the sending, no part of it)
             away = _is_away(error)
             self._client_since = 0.0  # with another connection next time
-            self.server_answers = hasattr(error, "response")  # "locked" is an answer
+            # "Locked" is an answer, and that the run was deleted.
+            self.server_answers = hasattr(error, "response") or isinstance(error, ObjectNotFound)
             log.log(logging.INFO if away else logging.WARNING, "not shown by Prefect: %s: %s", what, error)
             return not away
         self.server_answers = True
@@ -146,7 +148,8 @@ class Display:
 def _is_away(error: Exception) -> bool:
     if isinstance(error, httpx.HTTPStatusError | PrefectHTTPStatusError):
         return error.response.status_code >= 500 or error.response.status_code in (408, 429)
-    return isinstance(error, httpx.HTTPError | PrefectException | OSError)
+    is_answer = isinstance(error, ObjectNotFound)
+    return not is_answer and isinstance(error, httpx.HTTPError | PrefectException | OSError)
 
 
 DISPLAY = Display()

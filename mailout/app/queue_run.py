@@ -19,6 +19,7 @@ from mailout.base.errors import (
     MailoutError,
     NotFound,
     StoreDamaged,
+    StoreError,
     StoreMismatch,
     StoreRolledBack,
     StoreUnavailable,
@@ -64,6 +65,7 @@ class QueueRun:
     look: Callable[[], object] = lambda: None
     in_hand: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    _joined: set[str] = field(default_factory=set)  # others are sending them
     _unforeseen: list[Exception] = field(default_factory=list)
     _tried_to_freeze: set[str] = field(default_factory=set)
 
@@ -123,6 +125,7 @@ class QueueRun:
         mailout = next_turn(slow, queue_rows.last_turns(store))
         if mailout is not None:
             log.info("%s is being sent, at %.1f a second: this run joins", mailout.id, speed)
+            self._joined.add(mailout.id)
         return mailout
 
     def _speed(self) -> float:
@@ -168,17 +171,24 @@ class QueueRun:
                 return self._send(id)
             except (*ENDS_THE_RUN, TransitionRefused, NotFound):
                 raise
-            except StoreUnavailable as error:
-                now, mailout = self.sending.store.now(), self.sending.store.mailout(id)
-                log.warning("%s is tried again later: %s", id, error)
-                defer(self.sending.store, id, after_errors(now, mailout.pauses_in_a_row, str(error)))
             except MailoutError as error:
-                log.warning("%s waits for a person: %s", id, error)
-                defer(self.sending.store, id, Defer(DeferReason.CONFIGURATION_ERROR, None, str(error)))
+                if isinstance(error, StoreError) and id in self._joined:
+                    raise  # whoever sends it may fare well
+                self._hold(id, error)
             except Exception:
                 self.sending.store.release(id)
                 raise
         return False
+
+    def _hold(self, id: str, error: MailoutError) -> None:
+        store = self.sending.store
+        if isinstance(error, StoreUnavailable):
+            log.warning("%s is tried again later: %s", id, error)
+            held = after_errors(store.now(), store.mailout(id).pauses_in_a_row, str(error))
+        else:
+            log.warning("%s waits for a person: %s", id, error)
+            held = Defer(DeferReason.CONFIGURATION_ERROR, None, str(error))
+        defer(store, id, held)
 
     def _send(self, id: str) -> bool:
         if id not in self.in_hand:

@@ -38,6 +38,9 @@ STOPPED: Mapping[AbortCode, str] = {
 
 MESSAGES: Mapping[str, Help] = {
     "INVALID_EMAIL": Help("the address cannot be written to", "Correct the address in the subscribers list."),
+    "CONTENT_UNREADABLE": Help(
+        "the store could not read what the mail says", "Repair the store, then: `mailout messages retry ID`."
+    ),
     "INVALID_PAYLOAD": Help(
         "the message cannot be put together",
         "Shorten or correct UNSUBSCRIBE_BASE_URL: its links must fit into a header.",

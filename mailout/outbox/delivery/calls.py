@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mailout.base.clock import Clock
-from mailout.base.errors import HomeUnwritable, MailoutError, StoreError, StoreUnavailable
+from mailout.base.errors import HomeUnwritable, MailoutError, NotFound, StoreError, StoreUnavailable
 from mailout.outbox.delivery import error_codes
 from mailout.outbox.delivery.call_pool import PreparedCall
 from mailout.outbox.delivery.concurrency import CallsInFlight
@@ -164,6 +164,11 @@ class Caller:
                 mails.append(self._compose(row))
                 good.append(row)
             except StoreError as error:  # its content could not be read: that is not its fault
+                if row.mailout_id is None and type(error) in (StoreError, NotFound):
+                    # Its own content alone: the single mails of others must not wait for it.
+                    outcome = Outcome(OutcomeKind.TRANSIENT, code="CONTENT_UNREADABLE", message=str(error))
+                    self._ended([decide(outcome, row, self._options.retry, 0)])
+                    continue
                 with self._lock:
                     self._withdrawn.append(row.attempt)
                     if not isinstance(error, StoreUnavailable):  # which the next step waits for

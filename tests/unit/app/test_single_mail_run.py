@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import email
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,17 @@ def test_one_whose_recipient_was_forgotten_while_it_was_in_doubt_holds_up_no_oth
     send_what_waits(engine.sending)
     assert outbox_rows.message(engine.store, forgotten)["state"] == State.VALIDATION_FAILED
     assert outbox_rows.message(engine.store, other)["state"] == State.SENT
+
+
+def test_one_whose_content_cannot_be_read_holds_up_no_other(engine: Engine) -> None:
+    content = Content("Damaged", "<p>Damaged</p>", "Damaged")
+    damaged, good = hand_in(engine, "damaged", content=content), hand_in(engine, "good")
+    with closing(sqlite3.connect(engine.settings.mailout_home / "mailout.db")) as file, file:
+        file.execute("DELETE FROM contents WHERE hash = ?", (content.hash,))
+    send_what_waits(engine.sending)
+    assert outbox_rows.message(engine.store, good)["state"] == State.SENT
+    waits = outbox_rows.message(engine.store, damaged)
+    assert (waits["state"], waits["error_code"]) == (State.RETRY_SCHEDULED, "CONTENT_UNREADABLE")
 
 
 def test_the_next_run_is_asked_for_late_enough_to_see_this_one_end(engine: Engine, clock: Busy) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mailout.app.queue_run import QueueRun
+from mailout.base.errors import StoreError, StoreUnavailable
 from mailout.outbox.queue.mailout import MailoutOutcome, Status
 from mailout.outbox.queue.unattended import would_help
 from tests.clocks import FakeClock
@@ -90,6 +91,22 @@ def test_what_goes_as_fast_as_it_may_is_left_alone(folder: Path, clock: Elsewher
     second = drive(folder, clock, worker="second-1", SEND_RATE_PER_SEC=str(RATE))
     assert second.run().ended == []
     assert second.transport.accepted == {}
+    assert first.store.mailout(clock.id).status is Status.PROCESSING
+
+
+@pytest.mark.parametrize("error", [StoreError("refused"), StoreUnavailable("cannot do it just now")])
+def test_the_trouble_of_one_who_joins_holds_up_nobody_else(
+    folder: Path, clock: Elsewhere, error: StoreError
+) -> None:
+    first = begun(folder, clock, Slow)
+    second = drive(folder, clock, Slow, worker="second-1", SEND_RATE_PER_SEC=str(RATE))
+
+    class Breaks(Quiet):
+        def begin(self, id: str) -> bool:
+            raise error
+
+    with pytest.raises(type(error)):
+        QueueRun(second.engine.sending, Breaks(second.engine)).run()
     assert first.store.mailout(clock.id).status is Status.PROCESSING
 
 
