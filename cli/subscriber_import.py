@@ -245,8 +245,8 @@ def writing(path: Path | None) -> Iterator[TextIO]:
             f"{path} cannot be written: {error.strerror}.", remedy="Choose another place."
         ) from error
     finally:
-        if not is_pipe:
-            draft.unlink(missing_ok=True)
+        if not is_pipe and draft.exists():
+            draft.unlink()
 
 
 # ── Taking it back ──

@@ -156,5 +156,11 @@ def test_an_export_that_fails_leaves_the_last_one_whole(
     assert (folder / "people.csv").read_text() == "the last one"
 
 
+def test_an_export_to_where_no_file_can_be_is_told(run: Run, home: Path, folder: Path) -> None:
+    (folder / "people.csv").touch()
+    said = run("subscribers", "export", "--out", "people.csv/x.csv")
+    assert (said.code, "people.csv/x.csv cannot be written: Not a directory." in said.err) == (2, True)
+
+
 def test_the_demos_are_shown_one_at_a_time(run: Run) -> None:
     assert run("demo", "--article", "--notify").code == 2
